@@ -1,0 +1,255 @@
+"""What the engine asks of the world: a store of runs and journals, and the owners of runs. Implemented in storage/.
+
+A verb of the store is one transaction. Every write that moves a run is one conditional statement on its row, and the number of
+rows that it changed is checked (STYLE.md, rule 6). Writes of a run's owner carry the epoch under which it claimed the run; under
+an older epoch they change nothing and raise LostOwnership.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from flowstone.journal.events import Draft, Event
+from flowstone.journal.states import Status, Verb
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run's row: an index over its journal, and its ownership. Instants are microseconds UTC."""
+
+    id: str
+    workflow: str
+    status: Status
+    version: str
+    key: str | None
+    user: str
+    parent_run: str | None
+    parent_step: str | None
+    created_at: int
+    updated_at: int
+    finished_at: int | None
+    owner: str | None
+    epoch: int
+    mail: int
+    """How many pieces of mail the journal holds."""
+    events: int
+    """How many events the journal holds; the next one's number."""
+    waiting: str
+    """JSON list: what the run waits for (DESIGN.md section 19, `waiting[]`)."""
+    steps: int
+    """How many operations have been started."""
+    done: int
+    """How many of them have succeeded."""
+    current_step: str | None
+    error: str | None
+    """JSON object of the run's error, if it failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """What makes a run's row when it is created."""
+
+    id: str
+    workflow: str
+    version: str
+    key: str | None
+    user: str
+    owner: str | None
+    """Owner from the start (epoch 1), or None for a run that waits for a worker (epoch 0)."""
+    parent_run: str | None = None
+    parent_step: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The index columns of a run's row, as the fold of its journal gives them."""
+
+    waiting: str
+    steps: int
+    done: int
+    current_step: str | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an append of the owner does to the run's row, beside counting its events."""
+
+    verb: Verb | None = None
+    """The transition, checked against TRANSITIONS in the same statement."""
+    release: bool = False
+    """Give the run up: from then on it has no owner."""
+    seen_mail: int | None = None
+    """Only if the run's mail is still this many; else nothing is written and `append` returns None."""
+    summary: Summary | None = None
+    durable: bool = True
+    """Synced to the disk before `append` returns; False only for start marks of steps that may run again."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogPiece:
+    """Some output of a step's attempt (or of the body, without a step)."""
+
+    step: str | None
+    attempt: int | None
+    at: int
+    stream: str
+    """"out" or "err"."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The source of a workflow's body under a version, stored once per version."""
+
+    version: str
+    workflow: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditNote:
+    """Who did what by hand, written beside the event in its transaction."""
+
+    action: str
+    by: str
+    """JSON object: who (see identity.who)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which runs `runs` lists; None means any."""
+
+    workflow: str | None = None
+    status: Status | None = None
+    key: str | None = None
+    unfinished: bool | None = None
+    ownable: bool = False
+    """Only runs in status running."""
+
+
+class Life(StrEnum):
+    """What is known of the process behind an owner id."""
+
+    ALIVE = "alive"
+    DEAD = "dead"
+    UNKNOWN = "unknown"
+    """No proof either way (another host); never taken over without --takeover."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerFacts:
+    """What an owner left about itself for people; None where it is not known."""
+
+    pid: int | None
+    host: str | None
+    user: str | None
+
+
+class Owners(Protocol):
+    """Tells whether the process behind an owner id lives, and makes this process one."""
+
+    def enlist(self) -> str:
+        """Make this process an owner for the rest of its life; the same id at every call."""
+        ...
+
+    def life(self, owner: str) -> Life:
+        """Whether that owner lives. DEAD only on proof."""
+        ...
+
+    def facts(self, owner: str) -> OwnerFacts:
+        """What is known about that owner."""
+        ...
+
+    def retire(self) -> None:
+        """This process stops being an owner (at its end)."""
+        ...
+
+
+Decide = Callable[[RunRow, list[Event]], Sequence[Draft]]
+"""Given the run's row and the events of one step, under the lock: the mail to write. Raises a FlowError to write nothing; pure."""
+
+
+class Store(Protocol):
+    """Runs and their journals. Methods block; the engine calls the writing ones in a thread of their own."""
+
+    # writing
+    def create(
+        self, new: NewRun, drafts: Sequence[Draft], *, source: Source | None = None, audit: AuditNote | None = None
+    ) -> RunRow:
+        """Create a run with its first events, durably. If `new.key` is taken, write nothing and return the run that has it."""
+        ...
+
+    def claim(
+        self,
+        run: RunRow,
+        owner: str,
+        drafts: Sequence[Draft],
+        *,
+        verb: Verb | None = None,
+        source: Source | None = None,
+        audit: AuditNote | None = None,
+    ) -> RunRow:
+        """Make `owner` the run's owner under the next epoch, durably, with these events.
+
+        Only if epoch, status and owner are still those of `run`; else raises TryAgain. `verb` is a transition made with it.
+        """
+        ...
+
+    def append(
+        self, run_id: str, epoch: int, drafts: Sequence[Draft], change: Change, logs: Sequence[LogPiece] = ()
+    ) -> list[Event] | None:
+        """Append events as the owner under `epoch`. None, and nothing written, if mail came in (`change.seen_mail`).
+
+        Raises LostOwnership under an old epoch. With no drafts only logs and the row's columns are written.
+        """
+        ...
+
+    def post(self, run_id: str, step: str | None, decide: Decide, *, audit: AuditNote | None = None) -> tuple[RunRow, list[Event]]:
+        """Write mail, durably: under the lock call `decide` with the row and the events of `step` (all events if None).
+
+        Returns the row as it is after that, in the same transaction, and the appended events (none if `decide` gave none).
+        """
+        ...
+
+    # reading
+    def run(self, run_id: str) -> RunRow:
+        """A run's row by its whole id. Raises NotFound."""
+        ...
+
+    def runs(self, wanted: Filter, *, limit: int | None = None, offset: int = 0) -> list[RunRow]:
+        """Runs that fit, newest first."""
+        ...
+
+    def count(self, wanted: Filter) -> int:
+        """How many runs fit."""
+        ...
+
+    def with_prefix(self, prefix: str, *, limit: int) -> list[RunRow]:
+        """Runs whose id starts with `prefix`, newest first."""
+        ...
+
+    def prefix_length(self) -> int:
+        """How many characters of an id tell every run of this store apart; at least 6."""
+        ...
+
+    def events(self, run_id: str, *, after: int = -1) -> list[Event]:
+        """The run's events with n > `after`, by n. Raises StorageFailed if a body's checksum is wrong."""
+        ...
+
+    def changed(self) -> bool:
+        """Whether another connection may have written since the last call: cheap enough to ask several times a second."""
+        ...
+
+    def logs(self, run_id: str, *, step: str | None = None, after: int = 0) -> list[tuple[int, LogPiece]]:
+        """Recorded output with its row ids, in the order written."""
+        ...
+
+    def source(self, version: str) -> Source | None:
+        """The stored source of a version."""
+        ...
+
+    def close(self) -> None:
+        """Close; idempotent."""
+        ...
