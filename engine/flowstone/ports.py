@@ -8,10 +8,11 @@ an older epoch they change nothing and raise LostOwnership.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from flowstone.journal.events import Draft, Event
 from flowstone.journal.states import Status, Verb
+from flowstone.journal.versions import Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,27 @@ class Owners(Protocol):
 
 
 Decide = Callable[[RunRow, list[Event]], Sequence[Draft]]
-"""Given the run's row and the events of one step, under the lock: the mail to write. Raises a FlowError to write nothing; pure."""
+"""Given, under the lock, the run's row and a step's events: the mail to write. Pure; raises a FlowError to write nothing."""
+
+
+class Library(Protocol):
+    """Where the author's workflows and steps are found."""
+
+    def load(self, name: str) -> Any:
+        """The decorated function of a workflow. Raises NotFound, LoadFailed."""
+        ...
+
+    def step(self, name: str) -> Any:
+        """The decorated function of a registered step. Raises NotFound, LoadFailed."""
+        ...
+
+    def version(self, name: str) -> Version:
+        """The version of a workflow's body as it was loaded."""
+        ...
+
+    def names(self) -> frozenset[str]:
+        """The names of the workflows that this folder has."""
+        ...
 
 
 class Store(Protocol):
@@ -190,6 +211,7 @@ class Store(Protocol):
         verb: Verb | None = None,
         source: Source | None = None,
         audit: AuditNote | None = None,
+        summary: Summary | None = None,
     ) -> RunRow:
         """Make `owner` the run's owner under the next epoch, durably, with these events.
 
@@ -206,7 +228,9 @@ class Store(Protocol):
         """
         ...
 
-    def post(self, run_id: str, step: str | None, decide: Decide, *, audit: AuditNote | None = None) -> tuple[RunRow, list[Event]]:
+    def post(
+        self, run_id: str, step: str | None, decide: Decide, *, audit: AuditNote | None = None
+    ) -> tuple[RunRow, list[Event]]:
         """Write mail, durably: under the lock call `decide` with the row and the events of `step` (all events if None).
 
         Returns the row as it is after that, in the same transaction, and the appended events (none if `decide` gave none).

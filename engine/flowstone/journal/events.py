@@ -37,9 +37,7 @@ class Kind(StrEnum):
     STEP_RESOLVED = "step.resolved"
 
 
-MAIL = frozenset(
-    {Kind.GATE_ANSWERED, Kind.RUN_CANCEL_REQUESTED, Kind.STEP_RESOLVED, Kind.STEP_REPORTED}
-)
+MAIL = frozenset({Kind.GATE_ANSWERED, Kind.RUN_CANCEL_REQUESTED, Kind.STEP_RESOLVED, Kind.STEP_REPORTED})
 """What others than the owner write; it changes nothing for the body until the owner has appended a completion."""
 
 

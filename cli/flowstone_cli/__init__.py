@@ -1,0 +1,3 @@
+"""The command line of Flowstone: the command `flow`."""
+
+VERSION = "0.1.0"

@@ -1,0 +1,76 @@
+"""The entry of `flow`: makes the streams safe, runs the command, and leaves with its exit code. Imports `sys` only at the top."""
+
+import sys
+
+_GONE = 141
+
+
+def main() -> None:
+    """Run the command line of this process; does not return."""
+    arguments = sys.argv[1:]
+    if arguments in (["--version"], ["-V"]):
+        from flowstone_cli import VERSION
+
+        arguments = []
+        _leave(_version(VERSION))
+    _hold_closed_descriptors()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    _leave(_run(arguments))
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        from flowstone_cli.app import run
+
+        return run(arguments)
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        from flowstone_cli.crash import report
+
+        return report(error, arguments)
+
+
+def _version(version: str) -> int:
+    try:
+        if sys.stdout is None:
+            return 74
+        sys.stdout.write(f"flow {version}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _GONE
+    except OSError:
+        return 74
+    return 0
+
+
+def _hold_closed_descriptors() -> None:
+    # A descriptor 0, 1 or 2 that is closed would be given to the next file opened, the database perhaps,
+    # and a step that prints would then write into it.
+    import os
+
+    while True:
+        taken = os.open(os.devnull, os.O_RDWR)
+        if taken > 2:
+            os.close(taken)
+            return
+
+
+def _leave(code: int) -> None:
+    # os._exit: a step's abandoned thread must not keep the process alive, and a broken stdout must not change the code.
+    import os
+
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError) as error:
+            if stream is sys.stdout and code == 0:
+                code = _GONE if isinstance(error, BrokenPipeError) else 74
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""The command `flow`: a table of verbs, of which only the one asked for is imported, and the border where errors are told."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+
+from flowstone.errors import FlowError, UsageError
+from flowstone_cli import VERSION, exit_codes
+from flowstone_cli.options import Options, shared_parameters
+from flowstone_cli.terminal import ReaderGone
+
+
+class Verb(NamedTuple):
+    """One line of the table of verbs."""
+
+    module: str
+    help: str
+    group: str
+
+
+VERBS = {
+    "run": Verb("run", "Run a workflow and print its output.", "Run"),
+    "approve": Verb("approve", "Say yes at a gate, and go on with the run.", "Run"),
+    "reject": Verb("reject", "Say no at a gate, and go on with the run.", "Run"),
+    "resume": Verb("resume", "Go on with a suspended or interrupted run.", "Run"),
+    "status": Verb("status", "Show where a run is and what to type next.", "Look"),
+    "timeline": Verb("timeline", "Show when a run did what.", "Look"),
+    "state": Verb("state", "Show what a run knew at a point.", "Look"),
+    "output": Verb("output", "Print the output of a run or the result of a step.", "Look"),
+    "runs": Verb("runs", "List runs, newest first.", "Look"),
+    "list": Verb("list_workflows", "List the workflows of this project.", "Look"),
+    "version": Verb("version", "Print the version.", "About"),
+    "help": Verb("help", "Explain a verb or a topic (exit-codes).", "About"),
+}
+"""Verb → its module in commands/, the line in the root help, and the group there."""
+
+_EXAMPLES = (
+    ("flow run hello --set name=Ana", "run the workflow hello"),
+    ("flow status @last", "where the newest run is, and what to type next"),
+)
+
+# typer has brought click along since 0.26 and used the package before: its own classes lead to the right ones.
+ClickUsageError: Any = typer.BadParameter.__mro__[1]
+
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
+
+
+class Root(TyperGroup):
+    """The group of all verbs, which imports a verb's module when that verb is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """The verbs, in the order of the help."""
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, name: str) -> Any:
+        """The verb's command, or None."""
+        verb = VERBS.get(name)
+        if verb is None:
+            return None
+        app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+        function = import_module(f"flowstone_cli.commands.{verb.module}").command
+        app.command(name, context_settings=_CONTEXT)(function)
+        command: Any = typer.main.get_command(app)
+        command.params += shared_parameters(ctx.obj.options)
+        return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command for the arguments. Raises UsageError for an unknown verb, with the nearest one."""
+        if args[0] not in VERBS:
+            close = get_close_matches(args[0], VERBS, n=1)
+            raise UsageError(f"flow has no verb {args[0]!r}", hint=f"flow {close[0]} --help" if close else "flow --help")
+        return super().resolve_command(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Two examples, the verbs by group, the options."""
+        formatter.write("Durable workflows in plain Python, run from the terminal.\n\nExamples:\n")
+        formatter.write_dl(list(_EXAMPLES), col_max=40)
+        for group in dict.fromkeys(verb.group for verb in VERBS.values()):
+            with formatter.section(group):
+                formatter.write_dl([(name, verb.help) for name, verb in VERBS.items() if verb.group == group])
+        with formatter.section("Options of every verb, before or after it"):
+            records = [parameter.get_help_record(ctx) for parameter in self.get_params(ctx)]
+            formatter.write_dl([record for record in records if record])
+        formatter.write("\nRUN is an id, the start of one, @last, @last~1, @failed, @waiting, @running or key:KEY.\n")
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Carry one command line out and return its exit code. Errors that we know are told on stderr here."""
+    from flowstone_cli.render.error import tell
+    from flowstone_cli.session import Session
+
+    options = Options()
+    session = Session(options, list(arguments))
+    try:
+        return _invoke(session, list(arguments))
+    except FlowError as error:
+        known = error
+    except ReaderGone:
+        return exit_codes.PIPE
+    except ClickUsageError as error:
+        known = _usage_error(error, arguments)
+    finally:
+        session.close()
+    options.json = options.json or wants_json(arguments)
+    tell(known, session)
+    return exit_codes.of_error(known)
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether `--json` was asked for, told from the bare arguments: for errors before they are understood."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in options
+
+
+def _invoke(session: Any, arguments: list[str]) -> int:
+    root = Root(name="flow", params=shared_parameters(session.options), rich_markup_mode=None, context_settings=_CONTEXT)
+    root.params.insert(0, _version_option())
+    if not arguments:
+        arguments = ["--help"]
+    try:
+        with root.make_context("flow", arguments, obj=session) as ctx:
+            return int(root.invoke(ctx) or 0)
+    except typer.Exit as done:
+        return done.exit_code
+
+
+def _version_option() -> Any:
+    def show(ctx: Any, _parameter: Any, wanted: bool) -> None:
+        if wanted:
+            ctx.obj.out.write(f"flow {VERSION}\n")
+            raise typer.Exit
+
+    return typer.core.TyperOption(
+        param_decls=["--version"], is_flag=True, is_eager=True, expose_value=False, callback=show, help="Print the version."
+    )
+
+
+def _usage_error(error: Any, arguments: Sequence[str]) -> UsageError:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "flow"
+    hint = f"{path} --help"
+    if type(error).__name__ == "NoSuchOption":
+        close = get_close_matches(error.option_name, [opt for param in context.command.params for opt in param.opts], n=1)
+        if close:
+            hint = f"{path} {close[0]}"
+        dashed = next((argument for argument in arguments if _is_no_option(argument, error.option_name)), None)
+        if dashed is not None:
+            import shlex
+
+            words = [argument for argument in arguments if argument != dashed]
+            hint = f"flow {shlex.join(words)} -- {shlex.quote(dashed)}"
+    return UsageError(error.format_message().rstrip("."), hint=hint)
+
+
+def _is_no_option(argument: str, option: str) -> bool:
+    """Whether an argument was taken for options although it is text: `-looks fine`, `-ok`."""
+    return argument.startswith("-") and not argument.startswith("--") and option.startswith("-") and len(argument) > 2

@@ -1,0 +1,96 @@
+"""Keeps stdout for the answer while user code runs: whatever a step writes there goes into its output log instead.
+
+Three kinds of writers: Python's sys.stdout and sys.stderr (attributed to the step that writes), file descriptor 1 (os.write,
+C code, child processes; through a pipe), and descriptor 2, which stays as it is.
+"""
+
+import io
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, TextIO
+
+Take = Callable[[str, str], None]
+"""Takes ("out" or "err", text); called from any thread."""
+
+_LAST_WORDS = 1.0
+"""Seconds to wait at the end for what is still in the pipe; a child that keeps it open must not keep us."""
+
+
+class Capture:
+    """While it is entered, file descriptor 1 and Python's streams lead to `take`; `answer` is the real stdout."""
+
+    def __init__(self, take: Take) -> None:
+        self._take = take
+        self._real_out = sys.stdout
+        self._real_err = sys.stderr
+        self.answer: TextIO | None = None
+        """The real stdout, also after the end; None if it was closed from the start."""
+
+    def __enter__(self) -> "Capture":
+        if self._real_out is not None:
+            self._real_out.flush()
+            encoding = self._real_out.encoding
+            self.answer = open(os.dup(1), "w", encoding=encoding, errors="backslashreplace")  # noqa: PTH123, SIM115  a descriptor
+        reading, writing = os.pipe()
+        os.dup2(writing, 1)
+        os.close(writing)
+        self._reader = threading.Thread(target=self._read, args=(reading,), name="flow-stdout", daemon=True)
+        self._reader.start()
+        sys.stdout = _Writer(self._take, "out", 1, self._real_out)
+        sys.stderr = _Writer(self._take, "err", 2, self._real_err)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        sys.stdout, sys.stderr = self._real_out, self._real_err
+        if self._real_out is not None:
+            self._real_out.flush()
+        # Not back to the real stdout: a thread that a step left behind may still print.
+        os.dup2(2, 1)
+        self._reader.join(_LAST_WORDS)
+
+    def _read(self, descriptor: int) -> None:
+        import codecs
+
+        decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+        with open(descriptor, "rb", buffering=0) as pipe:  # noqa: PTH123  a descriptor
+            while data := pipe.read(65536):
+                self._take("out", decoder.decode(data))
+        self._take("out", decoder.decode(b"", final=True))
+
+
+class _Writer(io.TextIOBase):
+    """Stands for sys.stdout or sys.stderr while user code runs."""
+
+    def __init__(self, take: Take, name: str, descriptor: int, real: TextIO | None) -> None:
+        self._take = take
+        self._name = name
+        self._descriptor = descriptor
+        self._real = real
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """What bytes written to `buffer` are taken for."""
+        return "utf-8"
+
+    @property
+    def buffer(self) -> Any:
+        """For bytes: they go by the descriptor."""
+        return self._real.buffer if self._real is not None else io.BytesIO()
+
+    def write(self, text: str) -> int:
+        if not isinstance(text, str):
+            raise TypeError(f"write() takes text, not {type(text).__name__}")
+        self._take(self._name, text)
+        return len(text)
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def flush(self) -> None:
+        if self._real is not None:
+            self._real.flush()  # what was written to `buffer`

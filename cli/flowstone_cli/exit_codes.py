@@ -1,0 +1,72 @@
+"""Exit codes: the one table, and which code an error or a run's end gives."""
+
+from flowstone.errors import FlowError
+
+OK = 0
+RUN_FAILED = 1
+USAGE = 2
+CANCELLED = 3
+UNDO_FAILED = 4
+NOT_FINISHED = 8
+BAD_DATA = 65
+NOT_FOUND = 66
+CANNOT_LOAD = 69
+INTERNAL = 70
+STORAGE = 74
+TRY_AGAIN = 75
+REFUSED = 76
+NOT_ALLOWED = 77
+CONFIG = 78
+SIGHUP = 129
+SIGINT = 130
+PIPE = 141
+SIGTERM = 143
+
+TABLE: tuple[tuple[int, str, str], ...] = (
+    (OK, "ok", "did what was asked; the run completed"),
+    (RUN_FAILED, "run failed", "the workflow ended failed; its undos are done"),
+    (USAGE, "usage", "bad option or missing argument; nothing was touched"),
+    (CANCELLED, "cancelled", "the run ended cancelled"),
+    (UNDO_FAILED, "undo failed", "the run failed and an undo failed: someone must look"),
+    (NOT_FINISHED, "not finished", "waiting, sleeping or still running"),
+    (BAD_DATA, "bad data", "an input or answer is not JSON or does not fit"),
+    (NOT_FOUND, "not found", "no such run, step, gate, workflow or file; several candidates"),
+    (CANNOT_LOAD, "cannot load", "a workflow's file cannot be imported"),
+    (INTERNAL, "internal", "our bug; the trace is in .flow/crash-*.log"),
+    (STORAGE, "storage", "database, disk or output failed; what was recorded is intact"),
+    (TRY_AGAIN, "try again", "locked, owned by another process, or already answered"),
+    (REFUSED, "refused", "recorded history and code disagree; the run is untouched"),
+    (NOT_ALLOWED, "not allowed", "approver policy, or a database that cannot be written"),
+    (CONFIG, "config", "flow.toml or [tool.flow] is wrong"),
+    (SIGHUP, "hangup", "stopped by SIGHUP"),
+    (SIGINT, "interrupt", "stopped by Ctrl-C"),
+    (PIPE, "broken pipe", "the reader of the output went away"),
+    (SIGTERM, "terminated", "stopped by SIGTERM"),
+)
+"""Code, name, and when, in the order that help shows them."""
+
+_KINDS = {
+    "usage": USAGE,
+    "bad_data": BAD_DATA,
+    "misuse": BAD_DATA,
+    "not_found": NOT_FOUND,
+    "cannot_load": CANNOT_LOAD,
+    "internal": INTERNAL,
+    "storage": STORAGE,
+    "try_again": TRY_AGAIN,
+    "refused": REFUSED,
+    "not_allowed": NOT_ALLOWED,
+    "config": CONFIG,
+}
+
+_ENDS = {"completed": OK, "failed": RUN_FAILED, "cancelled": CANCELLED}
+
+
+def of_error(error: FlowError) -> int:
+    """The code of a command that was refused with this error."""
+    return _KINDS.get(error.kind, INTERNAL)
+
+
+def of_run(status: str) -> int:
+    """The code of a command that acted on a run which is now in this status."""
+    return _ENDS.get(status, NOT_FINISHED)

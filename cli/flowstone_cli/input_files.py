@@ -1,0 +1,162 @@
+"""What `-i/--input`, `--set` and `--set-str` give: files merged left to right, then single fields, left to right."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from flowstone.errors import BadData, NotFound, StorageFailed, UsageError
+from flowstone_cli import strict_json
+
+LARGEST = 16 * 1024 * 1024
+"""Bytes of one file."""
+
+
+@dataclass(slots=True)
+class Input:
+    """The merged input and where it came from."""
+
+    value: Any = None
+    given: bool = False
+    """False: nothing was given at all, and `value` is None."""
+    sources: list[str] = field(default_factory=list)
+    """Names of the files, for errors."""
+
+
+def read(files: Sequence[str], sets: Sequence[str], set_strs: Sequence[str], arguments: Sequence[str]) -> Input:
+    """Read and merge. `arguments` (the bare command line) tells the order of --set among --set-str.
+
+    Objects merge field by field, anything else replaces what was there. Raises BadData naming file, line and column,
+    NotFound for a missing file, UsageError for a `--set` that is none. Values are never quoted: they may be secret.
+    """
+    made = Input()
+    if files.count("-") > 1:
+        raise UsageError("stdin can be read only once: give -i - once")
+    for name in files:
+        value = strict_json.parse(_text_of(name), _shown(name))
+        if made.given and not (isinstance(value, dict) and isinstance(made.value, dict)):
+            raise BadData(f"{_shown(name)}: only objects can be merged, and one of the inputs is none")
+        made.value = _merged(made.value, value) if made.given else value
+        made.given = True
+        made.sources.append(_shown(name))
+    for as_text, assignment in _in_order(sets, set_strs, arguments):
+        option = "--set-str" if as_text else "--set"
+        path, equals, text = assignment.partition("=")
+        if not equals or not all(path.split(".")):
+            raise UsageError(f"{option} takes NAME=VALUE, with a name such as total or order.total")
+        if not made.given:
+            made.value, made.given = {}, True
+        _put(made.value, path.split("."), _set_value(text, as_text, f"{option} {path}"), option)
+    return made
+
+
+def _in_order(sets: Sequence[str], set_strs: Sequence[str], arguments: Sequence[str]) -> Iterator[tuple[bool, str]]:
+    """The assignments in the order of the command line: the parser keeps it per option only."""
+    order: list[bool] = []
+    for argument in arguments:
+        if argument == "--":
+            break
+        name = argument.partition("=")[0]
+        if name in ("--set", "--set-str"):
+            order.append(name == "--set-str")
+    left = {False: list(sets), True: list(set_strs)}
+    if order.count(True) != len(set_strs) or order.count(False) != len(sets):
+        order = [False] * len(sets) + [True] * len(set_strs)
+    for as_text in order:
+        yield as_text, left[as_text].pop(0)
+
+
+def _set_value(text: str, as_text: bool, source: str) -> Any:
+    if text.startswith("@@"):
+        text = text[1:]
+    elif text.startswith("@"):
+        text, source = _text_of(text[1:]), _shown(text[1:])
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise BadData(f"{source}: the value is not UTF-8") from None
+    if as_text:
+        return text
+    try:
+        return strict_json.parse(text, source)
+    except strict_json.NotJson:
+        return text
+
+
+def _put(value: Any, path: list[str], leaf: Any, option: str) -> None:
+    for index, name in enumerate(path):
+        if not isinstance(value, dict):
+            before = ".".join(path[:index])
+            where = f"{before} is no object" if before else "the input is no object"
+            raise BadData(f"{option} {'.'.join(path)}: {where}, so it has no field {name}")
+        if index == len(path) - 1:
+            value[name] = leaf
+        else:
+            value = value.setdefault(name, {})
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    made = dict(below)
+    for name, value in above.items():
+        old = made.get(name)
+        made[name] = _merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return made
+
+
+def _text_of(name: str) -> str:
+    data = _stdin() if name == "-" else _file(name)
+    shown = _shown(name)
+    if len(data) > LARGEST:
+        raise BadData(f"{shown} is larger than 16 MiB", hint="give the path of the data as input, and read it in a step")
+    try:
+        text = data.decode(_encoding(data))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
+        raise BadData(f"{shown}, line {line}, column {column}: this byte is not {error.encoding.upper()}") from None
+    if not text.strip():
+        raise BadData(f"{shown} is empty")
+    return text
+
+
+def _encoding(data: bytes) -> str:
+    return json.detect_encoding(data)  # UTF-8 with or without a mark, UTF-16, UTF-32
+
+
+def _stdin() -> bytes:
+    if sys.stdin is None:
+        raise NotFound("stdin is closed: -i - has nothing to read", hint="flow run NAME -i FILE")
+    if sys.stdin.isatty():
+        raise UsageError("-i - reads stdin, and stdin is a terminal", hint="flow run NAME -i FILE")
+    try:
+        return sys.stdin.buffer.read(LARGEST + 1)
+    except OSError as error:
+        raise StorageFailed(f"stdin cannot be read: {error.strerror}") from error
+
+
+def _file(name: str) -> bytes:
+    shown = _shown(name)
+    try:
+        # Non-blocking at the opening: a named pipe that nobody writes to is empty, not a hang. Reading blocks again,
+        # so that a shell's <(command) works.
+        descriptor = os.open(Path(name), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise NotFound(f"there is no file {shown}", hint=f"ls {Path(name).parent}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise NotFound(f"{shown} cannot be read: {reason}") from None
+    try:
+        os.set_blocking(descriptor, True)
+        with open(descriptor, "rb") as file:  # noqa: PTH123  a descriptor
+            return file.read(LARGEST + 1)
+    except IsADirectoryError:
+        raise BadData(f"{shown} is a folder, not a file") from None
+    except OSError as error:
+        raise StorageFailed(f"{shown} cannot be read: {error.strerror}") from error
+
+
+def _shown(name: str) -> str:
+    return "stdin" if name == "-" else name

@@ -1,0 +1,56 @@
+"""The options that every command takes, before and after the verb: declared once, gathered in one record."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+
+@dataclass(slots=True)
+class Options:
+    """What was given of the options that every command takes."""
+
+    db: str | None = None
+    dir: str | None = None
+    json: bool = False
+    color: str | None = None
+    quiet: bool = False
+    verbose: int = 0
+
+
+def shared_parameters(options: Options) -> list[Any]:
+    """Fresh parameters for one command, which write what was given into `options`; the command itself never sees them."""
+    parameters = [parameter for parameter in _declared() if parameter.name != "help"]
+    for parameter in parameters:
+        parameter.expose_value = False
+        parameter.callback = _keep(options, str(parameter.name))
+    return parameters
+
+
+def _keep(options: Options, name: str) -> Callable[[Any, Any, Any], Any]:
+    def keep(_ctx: Any, _parameter: Any, value: Any) -> Any:
+        if name == "color" and value not in (None, "auto", "always", "never"):
+            raise typer.BadParameter(f"{value!r} is none of auto, always, never")
+        if value:
+            setattr(options, name, value)
+        return value
+
+    return keep
+
+
+def _declared() -> list[Any]:
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+    @app.command()
+    def shared(
+        db: Annotated[str | None, typer.Option("--db", metavar="PATH", help="The database file.")] = None,
+        dir: Annotated[str | None, typer.Option("--dir", metavar="PATH", help="The folder of the workflows.")] = None,
+        json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+        color: Annotated[str | None, typer.Option("--color", metavar="auto|always|never", help="Colours.")] = None,
+        quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only errors on stderr.")] = False,
+        verbose: Annotated[int, typer.Option("-v", "--verbose", count=True, help="More on stderr.", show_default=False)] = 0,
+    ) -> None:
+        """Declares; never called."""
+
+    return list(typer.main.get_command(app).params)

@@ -1,0 +1,127 @@
+"""The cells of a timeline: the axis, its labels, and one row's bars. Waits are painted first, work next, marks last."""
+
+from itertools import groupby
+
+from flowstone.journal.scale import CUT_CELLS, Scale
+from flowstone.journal.timeline import Span
+from flowstone.journal.words import duration_words
+from flowstone_cli.clean import cells, head
+from flowstone_cli.render.text import Part
+from flowstone_cli.terminal import Stream
+
+
+def labels(scale: Scale) -> str:
+    """The line above the axis: what each mark stands for, where there is room."""
+    row = [" "] * scale.columns
+    ticks = scale.ticks()
+    for kind in ("end", "start", "cut", "tick"):
+        for tick in ticks:
+            if tick.kind != kind:
+                continue
+            text = "0" if kind == "start" else ("+" if tick.after_cut else "") + duration_words(tick.value)
+            at = tick.column
+            if kind == "cut":
+                at += (CUT_CELLS - len(text)) // 2
+            elif kind == "end":
+                at -= len(text) - 1
+            around = row[max(0, at - 1) : at + len(text) + 1]
+            if at >= 0 and at + len(text) <= scale.columns and not any(cell.strip() for cell in around):
+                row[at : at + len(text)] = text
+    return "".join(row)
+
+
+def axis(scale: Scale, stream: Stream) -> str:
+    """The axis: a rule with a mark at each round time and `//` at each cut."""
+    row = [stream.glyph("─")] * scale.columns
+    for tick in scale.ticks():
+        if tick.kind == "tick":
+            row[tick.column] = stream.glyph("┬")
+    _draw_cuts(row, scale)
+    return "".join(row)
+
+
+def _draw_cuts(row: list[str], scale: Scale) -> None:
+    for cut in scale.cuts:
+        row[cut.column : cut.column + CUT_CELLS] = " // "
+
+
+class Bars:
+    """One row, cell by cell."""
+
+    def __init__(self, scale: Scale, stream: Stream) -> None:
+        self._scale = scale
+        self._stream = stream
+        self._row = [" "] * scale.columns
+        self._words = [""] * scale.columns
+        _draw_cuts(self._row, scale)
+        self._slashes = {cut.column + place for cut in scale.cuts for place in (1, 2)}
+
+    def wait(self, span: Span, end: int) -> None:
+        """A wait for time or a person, or the pause before the next attempt."""
+        if span.kind == "sleep":
+            self._bar(span.start_at, end if span.end_at is None else span.end_at, "─", "")
+        elif span.is_wait:
+            self._bar(span.start_at, end if span.end_at is None else span.end_at, "┄", "")
+        elif span.next_attempt_at is not None and span.end_at is not None:
+            self._bar(span.end_at, min(span.next_attempt_at, end), "·", "quiet" if span.cut else "")
+
+    def work(self, span: Span, end: int, *, undo: bool) -> None:
+        """An attempt; one that is shorter than half a cell is a thin one."""
+        if span.is_wait:
+            return
+        until = end if span.end_at is None else span.end_at
+        word = "quiet" if span.cut else "undone" if undo else ""
+        if self._scale.is_short(span.start_at, until):
+            self._put(self._scale.cells(span.start_at, until)[-1], "▏", word)
+        else:
+            self._bar(span.start_at, until, "▒" if undo else "█", word)
+
+    def mark(self, span: Span, end: int, *, alive: bool) -> None:
+        """How an attempt ended, if not well, or that it still goes on."""
+        if span.is_wait:
+            return
+        until = end if span.end_at is None else span.end_at
+        last = self._scale.cells(span.start_at, until)[-1]
+        if span.end_at is None:
+            self._put(last, "running" if alive else "interrupted", "running" if alive else "interrupted")
+        elif span.status in ("failed", "interrupted", "cancelled"):
+            self._put(last, span.status, "quiet" if span.cut else span.status)
+
+    def say(self, text: str, *, after: int) -> None:
+        """Words beside a bar's end, where nothing else is drawn."""
+        at = self._scale.last_column(after) + 2
+        free = 0
+        while at + free < len(self._row) and self._row[at + free] == " " and at + free not in self._slashes:
+            free += 1
+        shown = head(text, free, self._stream.glyph("…"))
+        if shown == text or cells(shown) >= 5:
+            self._row[at : at + cells(shown)] = _in_cells(shown)
+
+    def parts(self) -> list[Part]:
+        """The row as text and colours."""
+        made: list[Part] = []
+        for word, group in groupby(zip(self._row, self._words, strict=True), key=lambda cell: cell[1]):
+            text = "".join(char for char, _ in group)
+            made.append((text, word) if word else text)
+        return made
+
+    def _bar(self, start: int, end: int, sign: str, word: str) -> None:
+        for column in self._scale.cells(start, end):
+            self._put(column, sign, word)
+
+    def _put(self, column: int, sign: str, word: str) -> None:
+        if column not in self._slashes:
+            self._row[column] = self._stream.glyph(sign)
+            self._words[column] = word
+
+
+def _in_cells(text: str) -> list[str]:
+    """Text as one entry per cell, so that wide letters keep the row's columns."""
+    row: list[str] = []
+    for char in text:
+        width = cells(char)
+        if width == 0 and row:
+            row[-1] += char
+        else:
+            row += [char, *[""] * (width - 1)]
+    return row

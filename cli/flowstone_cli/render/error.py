@@ -1,0 +1,44 @@
+"""A refused command: `error: …`, what is known about it, and a command to type; with --json the document flow.error/1."""
+
+from typing import TYPE_CHECKING
+
+from flowstone.errors import FlowError
+from flowstone_cli import exit_codes, json_text
+from flowstone_cli.clean import clean, one_line
+from flowstone_cli.terminal import ReaderGone, Stream
+
+if TYPE_CHECKING:
+    from flowstone_cli.session import Session
+
+
+def tell(error: FlowError, session: "Session") -> None:
+    """Write the error to stderr; a stderr that takes nothing changes nothing."""
+    stream = session.err
+    try:
+        stream.write(document(error) if session.options.json else lines(error, stream))
+    except (FlowError, ReaderGone):
+        return
+
+
+def document(error: FlowError) -> str:
+    """The document flow.error/1."""
+    message = error.message
+    if error.details:
+        message += ": " + "; ".join(detail.strip() for detail in error.details)
+    code = exit_codes.of_error(error)
+    return json_text.document(
+        {"schema": "flow.error/1", "code": code, "kind": error.kind, "message": message, "hint": error.hint}
+    )
+
+
+def lines(error: FlowError, stream: Stream) -> str:
+    """The error for people."""
+    text = stream.paint("error:", "error") + " " + clean(error.message).replace("\n", "\n  ") + "\n"
+    for detail in error.details:
+        text += "  " + clean(detail).replace("\n", "\n    ") + "\n"
+    if error.hint:
+        text += "  try: " + one_line(error.hint) + "\n"
+    unsaved = getattr(error, "unsaved", None)
+    if unsaved:
+        text += "  the result that could not be recorded:\n  " + clean(unsaved) + "\n"
+    return text

@@ -1,0 +1,148 @@
+"""How a run stands, in a block of a few lines: what it is, why, and the command to type next."""
+
+import shlex
+from typing import Any
+
+from flowstone.journal.labels import label_of
+from flowstone.journal.phase import Phase
+from flowstone.journal.states import StepStatus
+from flowstone.journal.waits import Wait, expired
+from flowstone.journal.words import due_words, took_words
+from flowstone_cli import json_text
+from flowstone_cli.clean import cells, fit, left, one_line
+from flowstone_cli.render.text import Part, count, field, instant_words, line
+from flowstone_cli.terminal import Stream
+from flowstone_cli.view import RunView
+
+_TYPES = {"string": "text", "integer": "int", "boolean": "true|false", "array": "list"}
+
+
+def block(view: RunView, stream: Stream) -> str:
+    """The block that acting commands end with, on stderr."""
+    return headline(view, stream, view.id, facts(view)) + details(view, stream) + next_lines(view, stream)
+
+
+def headline(view: RunView, stream: Stream, run_id: str, said: str) -> str:
+    """`✗ failed   deploy k7f2qd   …`; over several lines where the window is too narrow for one."""
+    phase = view.phase.value
+    start = f"{stream.glyph(phase)} {left(phase, 7)}"
+    workflow, width = one_line(view.row.workflow), stream.width
+    signed: Part = (start, phase)
+    if not stream.terminal or cells(f"{start}  {workflow} {run_id}   ") + min(cells(one_line(said)), 24) <= width:
+        return line(stream, signed, f"  {workflow} {run_id}", f"   {said}" if said else "")
+    made = line(stream, (start.rstrip(), phase))
+    made += line(stream, f"  {fit(workflow, max(0, width - 3 - len(run_id)), stream.glyph('…'))} {run_id}")
+    return made + (line(stream, f"  {said}") if said else "")
+
+
+def facts(view: RunView) -> str:
+    """What the headline says beside the phase."""
+    done = f"{count(view.steps_done, 'step')} done"
+    match view.phase:
+        case Phase.COMPLETED:
+            return f"{took_words(view.took)}, {done}"
+        case Phase.CANCELLED:
+            return f"{took_words(view.took)}, {done}"
+        case Phase.FAILED:
+            return _where_failed(view)
+        case Phase.INTERRUPTED:
+            return view.whose_process()
+        case Phase.RUNNING | Phase.UNDOING:
+            owner = f" in process {view.owner_pid}" if view.owner_pid else ""
+            return f"{done}, goes on{owner}"
+    return done
+
+
+def _where_failed(view: RunView) -> str:
+    error = view.ledger.error or {}
+    operation = view.failed_operation
+    parts = []
+    if operation is not None:
+        tries = len(operation.attempts)
+        parts += [f"at {label_of(operation.key)}", "not retried" if tries == 1 else f"after {count(tries, 'try')}"]
+    site = error.get("site") or (operation.opened.get("site") if operation is not None else None)
+    if site:
+        parts.append(str(site))
+    return ", ".join(parts) or took_words(view.took)
+
+
+def details(view: RunView, stream: Stream) -> str:
+    """Why the run stands as it does."""
+    if view.phase is Phase.FAILED and view.ledger.error is not None:
+        error = view.ledger.error
+        sentence = ": ".join(str(part) for part in (error.get("type"), error.get("message")) if part)
+        code = f" ({error['code']})" if error.get("code") else ""
+        return field(stream, "error", sentence + code, whole=True)
+    if view.phase is Phase.CANCELLED:
+        return field(stream, "reason", str((view.ledger.cancelled or {}).get("reason") or "-"), whole=True)
+    if view.phase in (Phase.WAITING, Phase.SLEEPING, Phase.RETRYING):
+        return "".join(_wait(wait, view, stream) for wait in view.waits)
+    return ""
+
+
+def _wait(wait: Wait, view: RunView, stream: Stream) -> str:
+    match wait["kind"]:
+        case "approval" | "suspend" if wait["step"] is not None:
+            verb = "approve" if wait["kind"] == "approval" else "suspend"
+            made = line(stream, "  " + left("gate", 9), left(f"{verb}: {wait['reason']}", 25), _deadline(wait, view.now))
+            if wait["message"]:
+                made += field(stream, "asks", wait["message"], whole=True)
+            asked = _asked(wait["schema"])
+            return made + (field(stream, "answer", asked, whole=True) if asked else "")
+        case "suspend":
+            return field(stream, "stopped", "by Ctrl-C; it goes on only when it is told to", whole=True)
+        case "function":
+            return field(stream, "missing", f"the function {wait['reason']}; put it back, then resume", whole=True)
+        case "sleep" | "retry":
+            due = f"{due_words(wait['wake_at'] - view.now)} ({instant_words(wait['wake_at'])})"
+            name = label_of(wait["step"])
+            words = name if wait["kind"] == "sleep" else f"{name}, attempt {wait['round']}"
+            return line(stream, "  " + left("timer", 9), left(words, 25), f" due {due}")
+    return field(stream, "waits", f"for {wait['kind']} {wait['reason'] or ''}".rstrip(), whole=True)
+
+
+def _deadline(wait: Wait, now: int) -> str:
+    if wait["deadline"] is None:
+        return ""
+    word = "expired" if expired(wait, now) else "expires"
+    return f" {word} {due_words(wait['deadline'] - now)} ({instant_words(wait['deadline'], seconds=False)})"
+
+
+def _asked(schema: Any) -> str:
+    """The fields that an answer may carry: `limit: int = 0, note: text`."""
+    if not isinstance(schema, dict):
+        return ""
+    wanted = []
+    for name, one in (schema.get("properties") or {}).items():
+        if name == "approved" or not isinstance(one, dict):
+            continue
+        kind = one.get("type", "any")
+        text = f"{name}: {_TYPES.get(kind, kind) if isinstance(kind, str) else 'any'}"
+        wanted.append(f"{text} = {json_text.compact(one['default'])}" if "default" in one else text)
+    return ", ".join(wanted)
+
+
+def next_lines(view: RunView, stream: Stream) -> str:
+    """The command to type next, whole; for a sleeping run also the line for cron."""
+    if view.next is None:
+        return ""
+    made = field(stream, "next", view.next + _required(view), whole=True)
+    if view.phase in (Phase.SLEEPING, Phase.RETRYING):
+        made += field(stream, "cron", "* * * * * cd PROJECT && flow recover", whole=True)
+    return made
+
+
+def _required(view: RunView) -> str:
+    """`--set` for the fields that an answer must carry."""
+    gates = [wait for wait in view.waits if wait["kind"] == "approval" and not expired(wait, view.now)]
+    schema = gates[0]["schema"] if gates and view.phase is Phase.WAITING else None
+    if not isinstance(schema, dict):
+        return ""
+    names = [name for name in schema.get("required") or [] if name != "approved"]
+    return "".join(f" --set {shlex.quote(str(name))}=VALUE" for name in names)
+
+
+def succeeded(view: RunView, key: str) -> bool:
+    """Whether a step of the run has succeeded."""
+    operation = view.ledger.operations.get(key)
+    return operation is not None and operation.status is StepStatus.SUCCEEDED

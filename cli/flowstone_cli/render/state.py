@@ -1,0 +1,73 @@
+"""`flow state`: what a run knew at a point, and where that point is."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from flowstone.journal.events import Event
+from flowstone.journal.labels import label_of
+from flowstone.journal.words import took_words
+from flowstone_cli import json_text
+from flowstone_cli.clean import fit, left, one_line
+from flowstone_cli.render.text import line, tsv, value_text
+from flowstone_cli.terminal import Stream
+
+_LABEL = 10
+_LONGEST_NAME = 24
+
+State = dict[str, Any]
+"""The document flow.state/1."""
+
+
+def people(state: State, workflow: str, run_id: str, events: Sequence[Event], stream: Stream, *, pointer: bool = False) -> str:
+    """The state; with `pointer` also a line that shows where among the events it is."""
+    n, last = state["event"], len(events) - 1
+    since = took_words(events[n].at - events[0].at)
+    workflow = fit(one_line(workflow), max(4, stream.width - len(run_id) - 1), stream.glyph("…"))
+    start = f"{workflow} {run_id}"
+    rest = f"event {n} of 0..{last}   +{since}   {_doing(state)}"
+    if stream.terminal and stream.width < 60:
+        made = line(stream, start) + line(stream, rest)
+    else:
+        made = line(stream, f"{start}   {rest}")
+    if pointer:
+        made += _pointer(n, last, events[n], stream) + "\n"
+    made += _section("input", [("", state["input"])] if state["input"] is not None else [], stream)
+    made += _section("results", [(label_of(key), value) for key, value in state["results"].items()], stream)
+    made += _section("state", list(state["state"].items()), stream)
+    still = [(label_of(key), status) for key, status in state["steps"].items() if status not in ("succeeded", "cancelled")]
+    return made + _section("open", still, stream, bare=True)
+
+
+def piped(state: State) -> str:
+    """One line per fact: what, name, value."""
+    made = "".join(tsv(name, None, state[name]) for name in ("run", "event", "at", "status", "phase"))
+    made += tsv("input", None, json_text.compact(state["input"]))
+    made += "".join(tsv("step", key, status) for key, status in state["steps"].items())
+    made += "".join(tsv("result", key, json_text.compact(value)) for key, value in state["results"].items())
+    return made + "".join(tsv("state", name, json_text.compact(value)) for name, value in state["state"].items())
+
+
+def _doing(state: State) -> str:
+    if state["phase"] == "waiting":
+        gate = next((wait for wait in state["waiting"] if wait["step"]), None)
+        return f"waiting for {label_of(gate['step'])}" if gate else "waiting"
+    return str(state["phase"])
+
+
+def _section(label: str, entries: list[tuple[str, Any]], stream: Stream, *, bare: bool = False) -> str:
+    width = min(_LONGEST_NAME, max((len(one_line(name)) for name, _ in entries), default=0))
+    made = ""
+    for index, (name, value) in enumerate(entries):
+        text = str(value) if bare else value_text(json_text.compact(value))
+        shown = left(fit(one_line(name), width, stream.glyph("…")), width) + "  " if width else ""
+        made += line(stream, left(label if index == 0 else "", _LABEL), shown, text)
+    return made
+
+
+def _pointer(n: int, last: int, event: Event, stream: Stream) -> str:
+    """`0 ─────●──── 35   quotes[1] succeeded`."""
+    said = f"{label_of(event.step)} {event.kind.partition('.')[2]}" if event.step else str(event.kind)
+    cells = max(4, min(60, stream.width - len(str(last)) - 8 - min(24, len(said))))
+    at = round(n / last * (cells - 1)) if last else 0
+    rule = stream.glyph("─")
+    return line(stream, f"0 {rule * at}", (stream.glyph("●"), "running"), f"{rule * (cells - 1 - at)} {last}   {said}")

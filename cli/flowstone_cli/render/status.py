@@ -1,0 +1,134 @@
+"""`flow status`: a card about the run, then one line per step."""
+
+from typing import Any
+
+from flowstone.journal.labels import label_of
+from flowstone.journal.phase import Phase
+from flowstone.journal.timeline import busy, spans, working
+from flowstone.journal.words import ago_words, duration_words, took_words
+from flowstone_cli import json_text
+from flowstone_cli.clean import fit, left, one_line, right
+from flowstone_cli.render import outcome
+from flowstone_cli.render.text import count, field, instant_words, line, tsv, value_text
+from flowstone_cli.terminal import Stream
+from flowstone_cli.view import RunView
+
+MOST_STEPS = 60
+"""Lines of steps for people; a pipe gets all."""
+
+
+def people(view: RunView, stream: Stream) -> str:
+    """The card and the steps."""
+    row = view.row
+    said = view.whose_process() if view.phase is Phase.INTERRUPTED else ""
+    made = outcome.headline(view, stream, row.id, said)
+    started = f"{instant_words(row.created_at)}, {ago_words(view.now - row.created_at)}"
+    ended = f"    ended {instant_words(row.finished_at)}" if row.finished_at is not None else ""
+    made += field(stream, "started", f"{started} by {row.user}{ended}")
+    made += field(stream, "took", _took(view))
+    if row.key is not None:
+        made += field(stream, "key", row.key)
+    if view.ledger.created.get("input") is not None:
+        made += field(stream, "input", value_text(json_text.compact(view.ledger.created["input"])))
+    if view.phase is Phase.COMPLETED:
+        made += field(stream, "output", value_text(json_text.compact(view.ledger.output)))
+    if view.phase is Phase.FAILED:
+        made += field(stream, "failed", outcome.facts(view))
+    made += outcome.details(view, stream)
+    made += field(stream, "events", f"0 to {row.events - 1}")
+    made += outcome.next_lines(view, stream)
+    made += field(stream, "more", f"flow timeline {view.id}", whole=True)
+    steps = [step for step in view.document["steps"] if step["kind"] != "state"]
+    return made + ("\n" + _steps(steps, view, stream) if steps else "")
+
+
+def piped(view: RunView) -> str:
+    """The same in a pipe: `field TAB value`, then one line per step."""
+    document = view.document
+    made = ""
+    for name in ("id", "workflow", "status", "phase", "key", "user", "created_at", "updated_at", "finished_at", "events"):
+        made += tsv(name, document[name])
+    made += tsv("input", json_text.compact(document["input"]))
+    if view.phase is Phase.COMPLETED:
+        made += tsv("output", json_text.compact(document["output"]))
+    error = document["error"]
+    if error:
+        made += tsv("error", error["step"], error["type"], error["message"])
+    for wait in document["waiting"]:
+        made += tsv("waiting", wait["kind"], wait["reason"], wait["deadline"] or wait["wake_at"])
+    made += tsv("next", document["next"])
+    for step in document["steps"]:
+        failure = step["error"] or {}
+        made += tsv("step", step["key"], step["kind"], step["status"], step["attempts"], step["duration_ms"], failure.get("type"))
+    return made
+
+
+def _took(view: RunView) -> str:
+    until = view.row.finished_at or (view.now if view.life == "alive" else view.row.updated_at)
+    worked = working(busy(spans(view.events), until))
+    return f"{took_words(view.took)}, working {duration_words(worked)}, {count(view.steps_done, 'step')} done"
+
+
+def _steps(steps: list[dict[str, Any]], view: RunView, stream: Stream) -> str:
+    hidden = 0
+    if len(steps) > MOST_STEPS:
+        shown = {index for index, step in enumerate(steps) if step["status"] != "succeeded"}
+        shown = set(sorted(shown)[: MOST_STEPS - 4]) | {0, 1, len(steps) - 2, len(steps) - 1}
+        hidden = len(steps) - len(shown)
+        steps = [step for index, step in enumerate(steps) if index in shown]
+    made = "".join(_step(step, view, stream) for step in steps)
+    if hidden:
+        made += line(stream, f"{stream.glyph('…')} {hidden:,} more that succeeded: flow status {view.id} --json")
+    return made
+
+
+def _step(step: dict[str, Any], view: RunView, stream: Stream) -> str:
+    word = _word(step, view)
+    width = name_width(stream.width)
+    ms = step["duration_ms"]
+    took = "" if ms is None or word == "planned" else duration_words(ms * 1000)
+    name = fit(one_line(label_of(step["key"])), width, stream.glyph("…"))
+    start = f"{left(name, width)} {right(took, 8 if stream.width >= 40 else 7)}"
+    note = note_of(step["key"], view) if stream.width >= 40 else ""
+    return line(stream, (stream.glyph(word), word), f" {start}", f"  {note}" if note else "")
+
+
+def _word(step: dict[str, Any], view: RunView) -> str:
+    """The word whose sign a step has."""
+    if ":undo" in step["key"] and step["status"] == "succeeded":
+        return "undone"
+    status = str(step["status"])
+    if status == "running" and view.phase is Phase.INTERRUPTED:
+        return "interrupted"
+    if status == "waiting" and step["kind"] == "sleep":
+        return "sleeping"
+    return status
+
+
+def name_width(width: int) -> int:
+    """Cells of the column of names in a window of `width`."""
+    return 34 if width >= 100 else 24 if width >= 40 else max(4, width - 10)
+
+
+def note_of(key: str, view: RunView) -> str:
+    """What a step's line says beside its duration: its tries, its error, who answered."""
+    operation = view.ledger.operations[key]
+    parts = []
+    if operation.kind == "child" and operation.opened.get("child"):
+        parts.append(f"child {operation.opened['child']}")
+    tries = len(operation.attempts)
+    if operation.is_gate:
+        closed = operation.completion.body() if operation.completion is not None else {}
+        who = (closed.get("by") or {}).get("user")
+        outcome_word = closed.get("outcome")
+        comment = f': "{closed["comment"]}"' if closed.get("comment") else ""
+        if who:
+            parts.append(f"{outcome_word} by {who}{comment}")
+        elif outcome_word:
+            parts.append(str(outcome_word))
+        return ", ".join(parts)
+    error = operation.last.error
+    failed = error is not None and operation.status.value in ("failed", "retrying")
+    if tries > 1 or failed:
+        parts.append(count(tries, "try") + (f": {(error or {}).get('type')}" if failed else ""))
+    return ", ".join(parts)

@@ -1,0 +1,117 @@
+"""How RUN is written on the command line: an id, the start of one, @last, @failed, @waiting, @running, key:KEY."""
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from flowstone.errors import NotFound, UsageError
+from flowstone.identity import ALPHABET, RUN_ID_LENGTH
+from flowstone.journal.notes import note_of
+from flowstone.journal.phase import Phase, phase_of
+from flowstone.journal.states import Status
+from flowstone.journal.words import ago_words
+from flowstone.ports import Filter, RunRow, Store
+
+SHORTEST = 3
+"""Characters of an id that must at least be given."""
+SHOWN = 10
+"""Candidates that an error lists."""
+
+_FORM = re.compile(r"@(?P<which>last|failed|waiting|running)(?:~(?P<back>\d{1,6}))?(?::(?P<workflow>.+))?")
+
+
+class Reader(NamedTuple):
+    """What is needed to find a run and to speak of it."""
+
+    store: Store
+    life: Callable[[RunRow], str | None]
+    now: int
+
+
+class Choice(NamedTuple):
+    """The run that a form stands for."""
+
+    row: RunRow
+    echo: bool
+    """Whether people should be told which run it is."""
+
+
+def find(form: str, reader: Reader) -> Choice:
+    """The run that `form` stands for. Raises NotFound (also for several candidates), UsageError for what is no form."""
+    if form.startswith("@"):
+        return Choice(_by_sign(form, reader), echo=True)
+    if form.startswith("key:"):
+        return Choice(_by_key(form.removeprefix("key:"), reader), echo=True)
+    return _by_id(form, reader)
+
+
+def _by_sign(form: str, reader: Reader) -> RunRow:
+    match = _FORM.fullmatch(form)
+    if match is None:
+        raise UsageError(f"{form} stands for no run", hint="flow help ids")
+    back, workflow = match["back"], match["workflow"]
+    if match["which"] == "last":
+        found = reader.store.runs(Filter(workflow=workflow), limit=1, offset=int(back or 0))
+        if not found:
+            raise NotFound(f"{form}: there are not that many runs", hint="flow runs")
+        return found[0]
+    candidates = _in_phase(match["which"], workflow, reader)
+    if not candidates:
+        raise NotFound(f"{form}: no run is {match['which']}" + (f" of {workflow}" if workflow else ""), hint="flow runs")
+    if back is not None:
+        if int(back) >= len(candidates):
+            raise NotFound(f"{form}: there are only {len(candidates)}", hint="flow runs")
+        return candidates[int(back)]
+    return _only(f"{form} stands for {len(candidates)} runs", candidates, reader, f"flow status @{match['which']}~0")
+
+
+def _in_phase(which: str, workflow: str | None, reader: Reader) -> list[RunRow]:
+    if which == "failed":
+        return reader.store.runs(Filter(workflow=workflow, status=Status.FAILED))
+    wanted = {Phase.WAITING} if which == "waiting" else {Phase.RUNNING, Phase.RETRYING, Phase.UNDOING}
+    return [row for row in reader.store.runs(Filter(workflow=workflow, unfinished=True)) if phase_of(row, reader.life(row)) in wanted]
+
+
+def _by_key(key: str, reader: Reader) -> RunRow:
+    found = reader.store.runs(Filter(key=key), limit=1)
+    if not found:
+        raise NotFound(f'no run has the key "{key}"', hint="flow runs")
+    return found[0]
+
+
+def _by_id(form: str, reader: Reader) -> Choice:
+    prefix = form.lower()
+    if not prefix or len(prefix) > RUN_ID_LENGTH or any(char not in ALPHABET for char in prefix):
+        raise NotFound(f'no run has an id like "{form}"', hint="flow runs")
+    if len(prefix) < SHORTEST:
+        raise UsageError(f'"{form}" is too short for a run: give at least {SHORTEST} characters', hint="flow runs")
+    found = reader.store.with_prefix(prefix, limit=SHOWN + 1)
+    if not found:
+        raise NotFound(f'no run starts with "{form}"', hint="flow runs", details=_closest(prefix, reader))
+    many = f"more than {SHOWN}" if len(found) > SHOWN else str(len(found))
+    row = _only(f'"{form}" stands for {many} runs', found, reader, f"flow status {found[0].id}")
+    return Choice(row, echo=len(prefix) < reader.store.prefix_length())
+
+
+def _only(sentence: str, candidates: list[RunRow], reader: Reader, hint: str) -> RunRow:
+    if len(candidates) == 1:
+        return candidates[0]
+    shown = [f"{row.id}  {row.workflow}  {in_words(row, reader)}" for row in candidates[:SHOWN]]
+    more = [f"and {len(candidates) - SHOWN} more"] if len(candidates) > SHOWN else []
+    raise NotFound(sentence, hint=hint, details=shown + more)
+
+
+def _closest(prefix: str, reader: Reader) -> list[str]:
+    for length in range(len(prefix) - 1, 0, -1):
+        near = reader.store.with_prefix(prefix[:length], limit=1)
+        if near:
+            return [f"closest: {near[0].id} ({near[0].workflow}, {in_words(near[0], reader)})"]
+    return []
+
+
+def in_words(row: RunRow, reader: Reader) -> str:
+    """What a run is and since when: `failed, started 2d ago`."""
+    phase = phase_of(row, reader.life(row))
+    note = note_of(row, phase, reader.now)
+    since = f"{phase.value}, started {ago_words(reader.now - row.created_at)}"
+    return f"{since}, {note}" if note else since

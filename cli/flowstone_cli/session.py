@@ -1,0 +1,132 @@
+"""One call of `flow`: its options, settings, streams, and on first use its store and what hangs on it.
+
+Not here: the engine, which only acting commands import (acting.py).
+"""
+
+import sys
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from flowstone.clock import SystemClock
+from flowstone.errors import FlowError
+from flowstone_cli.clean import one_line
+from flowstone_cli.options import Options
+from flowstone_cli.terminal import ReaderGone, Stream, stream
+
+if TYPE_CHECKING:
+    from flowstone.journal.ledger import Ledger
+    from flowstone.ports import OwnerFacts, RunRow
+    from flowstone.settings import Settings
+    from flowstone.storage.sqlite.owners import OwnerFiles
+    from flowstone.storage.sqlite.store import SqliteStore
+
+Mode = Literal["read", "write", "create"]
+
+
+class Session:
+    """What the commands of one process share; everything is made when it is first asked for."""
+
+    def __init__(self, options: Options, arguments: list[str]) -> None:
+        self.options = options
+        self.arguments = arguments
+        self.clock = SystemClock()
+        self.started_at = self.clock.now()
+        self._store: SqliteStore | None = None
+        self._prefix: int | None = None
+
+    @cached_property
+    def settings(self) -> "Settings":
+        """The settings seen from the working directory, flags first. Its warnings are told once."""
+        from flowstone.settings import load
+
+        given = {"db": self.options.db, "dir": self.options.dir, "color": self.options.color}
+        settings = load(Path.cwd(), flags=given)
+        for warning in settings.warnings:
+            self.say(f"warning: {warning}")
+        return settings
+
+    @property
+    def color(self) -> str:
+        """What decides about colour: the flag, else the settings, else auto."""
+        if self.options.color is not None:
+            return self.options.color
+        try:
+            return self.settings.color
+        except FlowError:  # a bad flow.toml is told in black and white
+            return "auto"
+
+    @cached_property
+    def out(self) -> Stream:
+        """stdout, for the answer."""
+        return stream(sys.stdout, "stdout", color=self.color)
+
+    @cached_property
+    def err(self) -> Stream:
+        """stderr, for talk."""
+        return stream(sys.stderr, "stderr", color=self.options.color or "auto")
+
+    def store(self, mode: Mode = "read") -> "SqliteStore":
+        """The store, opened in the mode of the first call."""
+        if self._store is None:
+            from flowstone.storage.sqlite.store import SqliteStore
+
+            self._store = SqliteStore(self.settings.db, self.clock, mode=mode)
+        return self._store
+
+    @cached_property
+    def owners(self) -> "OwnerFiles":
+        """Who owns runs in this database."""
+        from flowstone.storage.sqlite.owners import OwnerFiles
+
+        return OwnerFiles(self.settings.db)
+
+    def life(self, row: "RunRow") -> str | None:
+        """What is known of the life of a run's owner: alive, dead, unknown; None without an owner."""
+        return None if row.owner is None else self.owners.life(row.owner).value
+
+    def owner_facts(self, row: "RunRow") -> "OwnerFacts | None":
+        """What a run's owner left about itself."""
+        return None if row.owner is None else self.owners.facts(row.owner)
+
+    def find(self, form: str, mode: Mode = "read") -> "RunRow":
+        """The run that RUN stands for; says on stderr which one it is unless that is plain."""
+        from flowstone_cli import run_forms
+
+        reader = run_forms.Reader(self.store(mode), self.life, self.clock.now())
+        choice = run_forms.find(form, reader)
+        if choice.echo:
+            row = choice.row
+            self.say(f"{form} is {self.short(row.id)} {row.workflow}, {run_forms.in_words(row, reader)}")
+        return choice.row
+
+    def ledger(self, row: "RunRow") -> "Ledger":
+        """The fold of a run's journal."""
+        from flowstone.journal.ledger import Ledger
+
+        return Ledger(self.store().events(row.id))
+
+    def short(self, run_id: str, stream: Stream | None = None) -> str:
+        """An id as it is shown on a stream (default: stderr): short for people, whole in a pipe."""
+        if not (stream or self.err).terminal or self._store is None:
+            return run_id
+        if self._prefix is None:
+            self._prefix = self._store.prefix_length()
+        return run_id[: self._prefix]
+
+    def say(self, text: str) -> None:
+        """One line on stderr, unless -q; a stderr that takes nothing changes nothing."""
+        if not self.options.quiet:
+            self.tell(one_line(text) + "\n")
+
+    def tell(self, text: str) -> None:
+        """Clean text on stderr, also under -q."""
+        try:
+            self.err.write(text)
+        except (FlowError, ReaderGone):
+            return
+
+    def close(self) -> None:
+        """Close what was opened."""
+        if self._store is not None:
+            self._store.close()

@@ -1,0 +1,76 @@
+"""One run as it is shown: its row, its journal's fold, its owner's life, and how its id is written on one stream."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flowstone.journal.documents import run_document
+from flowstone.journal.events import Event, Kind
+from flowstone.journal.ledger import Ledger, Operation
+from flowstone.journal.notes import next_command, took
+from flowstone.journal.phase import Phase, phase_of
+from flowstone.journal.states import StepStatus
+from flowstone.journal.waits import Wait, waits_of
+from flowstone.ports import RunRow
+
+
+@dataclass(frozen=True)
+class RunView:
+    """All that a drawing of a run reads."""
+
+    row: RunRow
+    events: Sequence[Event]
+    ledger: Ledger
+    life: str | None
+    now: int
+    owner_pid: int | None
+    id: str
+    """The id as it is written in commands: short for people, whole in a pipe."""
+
+    @property
+    def phase(self) -> Phase:
+        """What the run is doing, in one word."""
+        return phase_of(self.row, self.life)
+
+    @property
+    def waits(self) -> list[Wait]:
+        """What it waits for; instants in microseconds."""
+        return waits_of(self.ledger)
+
+    @property
+    def took(self) -> int:
+        """Microseconds from its start to its end, or until now, or to its last event."""
+        return took(self.row, self.phase, self.now)
+
+    @property
+    def next(self) -> str | None:
+        """The command to type next."""
+        return next_command(self.phase, self.waits, self.id, now=self.now)
+
+    @property
+    def steps_done(self) -> int:
+        """How many steps have succeeded; gates, sleeps and states are not counted."""
+        counted = (StepStatus.SUCCEEDED,)
+        return sum(one.kind in ("step", "child") and one.status in counted for one in self.ledger.operations.values())
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """`flow.run/1`."""
+        return run_document(self.row, self.ledger, life=self.life, now=self.now)
+
+    @property
+    def failed_operation(self) -> Operation | None:
+        """The operation whose failure ended the run."""
+        step = (self.ledger.error or {}).get("step")
+        return self.ledger.operations.get(step) if step else None
+
+    def whose_process(self) -> str:
+        """Why an interrupted run does not go on: `its process (pid 4711) is gone`."""
+        last = next((event.body() for event in reversed(self.events) if event.kind == Kind.RUN_INTERRUPTED), {})
+        if self.row.owner is not None:
+            last = {"pid": self.owner_pid, "code": "VANISHED"}
+        pid = f" (pid {last['pid']})" if last.get("pid") else ""
+        code = last.get("code", "VANISHED")
+        if code == "TAKEOVER":
+            return f"it was taken from its process{pid}"
+        return f"its process{pid} is gone" if code == "VANISHED" else f"its process{pid} was stopped by {code}"

@@ -1,0 +1,60 @@
+"""Flowstone: durable workflows in plain Python. The front door for authors; nothing inside imports it.
+
+Names are resolved on first use, so that commands which only read do not import what bodies need.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from flowstone.authoring.answers import Answer as Answer
+    from flowstone.authoring.answers import NotApproved as NotApproved
+    from flowstone.authoring.current import current_step as current_step
+    from flowstone.authoring.definition import Done as Done
+    from flowstone.authoring.definition import Failed as Failed
+    from flowstone.authoring.definition import step as step
+    from flowstone.authoring.definition import workflow as workflow
+    from flowstone.authoring.flow import Flow as Flow
+    from flowstone.errors import NonRetryable as NonRetryable
+    from flowstone.errors import ValueRefused as ValueRefused
+    from flowstone.interrupts import RunCancelled as RunCancelled
+    from flowstone.values.failures import StepFailed as StepFailed
+
+_HOMES = {
+    "Answer": "flowstone.authoring.answers",
+    "Done": "flowstone.authoring.definition",
+    "Failed": "flowstone.authoring.definition",
+    "Flow": "flowstone.authoring.flow",
+    "NonRetryable": "flowstone.errors",
+    "NotApproved": "flowstone.authoring.answers",
+    "RunCancelled": "flowstone.interrupts",
+    "StepFailed": "flowstone.values.failures",
+    "ValueRefused": "flowstone.errors",
+    "current_step": "flowstone.authoring.current",
+    "step": "flowstone.authoring.definition",
+    "workflow": "flowstone.authoring.definition",
+}
+
+__all__ = [
+    "Answer",
+    "Done",
+    "Failed",
+    "Flow",
+    "NonRetryable",
+    "NotApproved",
+    "RunCancelled",
+    "StepFailed",
+    "ValueRefused",
+    "current_step",
+    "step",
+    "workflow",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'flowstone' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

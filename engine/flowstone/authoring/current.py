@@ -1,0 +1,39 @@
+"""What code inside a step can ask: which step and attempt it is. `current_step()` of the authors' API."""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from flowstone.errors import FlowMisuse
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentStep:
+    """The running attempt. Hand `invocation_id` to outside systems: every attempt of the step has the same."""
+
+    run_id: str
+    key: str
+    invocation_id: str
+    attempt: int
+    epoch: int
+    predecessor: str | None
+    """Invocation id of the step whose completion the body was given last before it asked for this one."""
+    notes: dict[str, Any] = field(default_factory=dict)
+    misuse: Callable[[str], None] = field(default=lambda message: None, repr=False)
+    """Tells the pass that the step called `flow`."""
+
+    def note(self, **fields: Any) -> None:
+        """Keep plain JSON fields with the attempt, such as a cost or a count; shown in the timeline."""
+        self.notes.update(fields)
+
+
+CURRENT: ContextVar[CurrentStep | None] = ContextVar("flowstone_current_step", default=None)
+
+
+def current_step() -> CurrentStep:
+    """The step in which this code runs. Raises FlowMisuse outside of one."""
+    found = CURRENT.get()
+    if found is None:
+        raise FlowMisuse("current_step() was called outside of a step", hint="call it inside a function that flow.do runs")
+    return found

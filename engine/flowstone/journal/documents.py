@@ -1,0 +1,173 @@
+"""The JSON documents about runs: `flow.run/1` and `flow.runs/1` (DESIGN.md section 19), fields and their order fixed.
+
+Values stay in their recorded form. Nothing here needs the author's code.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from flowstone.clock import to_rfc3339
+from flowstone.identity import invocation_id
+from flowstone.journal.facts import RunFacts
+from flowstone.journal.ledger import CLOSED, Attempt, Ledger, Operation
+from flowstone.journal.notes import next_command as next_command
+from flowstone.journal.notes import note_of as note_of
+from flowstone.journal.notes import took
+from flowstone.journal.phase import Phase, phase_of
+from flowstone.journal.states import SETTLED, StepStatus
+from flowstone.journal.waits import Wait, waits_of
+
+Document = dict[str, Any]
+
+
+def run_document(row: RunFacts, ledger: Ledger, *, life: str | None, now: int) -> Document:
+    """`flow.run/1`: all that is known of a run. `life` is its owner's, `now` in microseconds UTC."""
+    phase = phase_of(row, life)
+    waits = waits_of(ledger)
+    return {
+        "schema": "flow.run/1",
+        "id": row.id,
+        "workflow": row.workflow,
+        "status": row.status.value,
+        "phase": phase.value,
+        "key": row.key,
+        "user": row.user,
+        "version": row.version,
+        "plan": [],
+        "deterministic": None,
+        "input": ledger.created.get("input"),
+        "output": ledger.output,
+        "error": error_document(ledger.error),
+        "state": ledger.state,
+        "waiting": waiting_documents(waits),
+        "steps": [step_document(row, operation, phase, now) for operation in ledger.operations.values()],
+        "events": row.events,
+        "parent": row.parent_run,
+        "forked_from": _origin(ledger.created.get("fork")),
+        "created_at": to_rfc3339(row.created_at),
+        "updated_at": to_rfc3339(row.updated_at),
+        "finished_at": instant(row.finished_at),
+        "next": next_command(phase, waits, row.id, now=now),
+    }
+
+
+def runs_document(rows: Iterable[tuple[RunFacts, str | None]], *, now: int, next: str | None) -> Document:
+    """`flow.runs/1`: rows with their owners' lives, in the order given; `next` is the command to type next, if any."""
+    return {"schema": "flow.runs/1", "runs": [_listed(row, phase_of(row, life), now) for row, life in rows], "next": next}
+
+
+def step_document(row: RunFacts, operation: Operation, phase: Phase, now: int) -> Document:
+    """One entry of `steps[]`."""
+    opened, last = operation.opened, operation.last
+    policy = opened.get("policy") or {}
+    status = operation.status
+    abandoned = status not in CLOSED and row.status in SETTLED  # the run ended over its head
+    if abandoned:
+        status = StepStatus.CANCELLED
+    ended_at = row.finished_at if abandoned else last.end_at if status in CLOSED else None
+    failing = status in (StepStatus.FAILED, StepStatus.RETRYING)
+    return {
+        "key": operation.key,
+        "name": operation.name,
+        "description": opened.get("description"),
+        "kind": operation.kind,
+        "function": operation.function,
+        "status": status.value,
+        "attempts": len(operation.attempts),
+        "max_attempts": _max_attempts(policy),
+        "invocation_id": invocation_id(row.id, operation.key) if operation.kind == "step" else None,
+        "queue": None,
+        "started_at": to_rfc3339(operation.attempts[0].start_at),
+        "ended_at": instant(ended_at),
+        "duration_ms": milliseconds(_spent(operation, ended_at or _present(status, phase, now))),
+        "next_attempt_at": instant(last.next_attempt_at) if status is StepStatus.RETRYING else None,
+        "child": opened.get("child"),
+        "from": opened.get("predecessor"),
+        "error": error_document(last.error, operation.key) if failing else None,
+        "undone": None,
+    }
+
+
+def waiting_documents(waits: Iterable[Wait]) -> list[Document]:
+    """`waiting[]`: the waits with their instants as text. A retry is no wait here: its step shows the next attempt."""
+    return [
+        {**wait, "deadline": instant(wait["deadline"]), "wake_at": instant(wait["wake_at"])}
+        for wait in waits
+        if wait["kind"] != "retry"
+    ]
+
+
+def error_document(error: Mapping[str, Any] | None, step: str | None = None) -> Document | None:
+    """`error`: a recorded failure in the fields that people read; `step` where the record does not name one."""
+    if error is None:
+        return None
+    return {
+        "type": error.get("type"),
+        "message": error.get("message"),
+        "code": error.get("code"),
+        "step": error.get("step") or step,
+        "trace": error.get("trace"),
+    }
+
+
+def instant(at: int | None) -> str | None:
+    """An instant that may be unknown, as text."""
+    return None if at is None else to_rfc3339(at)
+
+
+def milliseconds(us: int | None) -> int | None:
+    """A duration that may be unknown, in milliseconds."""
+    return None if us is None else round(us / 1000)
+
+
+def _listed(row: RunFacts, phase: Phase, now: int) -> Document:
+    return {
+        "id": row.id,
+        "workflow": row.workflow,
+        "status": row.status.value,
+        "phase": phase.value,
+        "key": row.key,
+        "created_at": to_rfc3339(row.created_at),
+        "finished_at": instant(row.finished_at),
+        "duration_ms": milliseconds(took(row, phase, now)),
+        "note": note_of(row, phase, now),
+    }
+
+
+def _max_attempts(policy: Mapping[str, Any]) -> int | None:
+    if policy.get("max_attempts") is not None:
+        return int(policy["max_attempts"])
+    return None if policy.get("retries") is None else int(policy["retries"]) + 1
+
+
+def _present(status: StepStatus, phase: Phase, now: int) -> int | None:
+    """Up to when an operation without an end has lasted; unknown if the process that worked on it is gone."""
+    return now if status is StepStatus.WAITING or phase in (Phase.RUNNING, Phase.UNDOING) else None
+
+
+def _spent(operation: Operation, until: int | None) -> int | None:
+    """Microseconds that an operation has taken: its attempts and the waits between them.
+
+    What came before a failure for good (`flow retry` began again) and the time without a process do not count.
+    """
+    total, counted = 0, _counted(operation.attempts)
+    for attempt in counted:
+        end = until if attempt.end_at is None else attempt.end_at
+        if end is None:
+            return None
+        total += max(0, end - attempt.start_at)
+        if attempt is not counted[-1] and attempt.next_attempt_at is not None:
+            total += max(0, attempt.next_attempt_at - end)
+    return total
+
+
+def _counted(attempts: list[Attempt]) -> list[Attempt]:
+    first = 0
+    for index, attempt in enumerate(attempts[:-1], start=1):
+        if attempt.status != "interrupted" and attempt.status != "refused" and attempt.next_attempt_at is None:
+            first = index
+    return attempts[first:]
+
+
+def _origin(fork: Any) -> str | None:
+    return fork.get("run") if isinstance(fork, dict) else fork

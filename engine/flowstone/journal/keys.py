@@ -1,0 +1,41 @@
+"""Branches and step keys: how an operation is named, the same at every replay (DESIGN.md section 6)."""
+
+import unicodedata
+from urllib.parse import quote
+
+from flowstone.errors import FlowMisuse
+
+RESERVED = "/#[]:@~%"
+
+
+def clean_name(name: str, call: str) -> str:
+    """An author's name in its one form (NFC). Raises FlowMisuse for what cannot be a name, naming the call and the rule."""
+    if not isinstance(name, str):
+        raise FlowMisuse(f'{call}: the name is a {type(name).__name__}; give text first, as in {call}("name", ...)')
+    clean = unicodedata.normalize("NFC", name)
+    if not clean.strip():
+        raise FlowMisuse(f"{call}: the name is empty")
+    if any(unicodedata.category(char) in ("Cc", "Cs") for char in clean):
+        raise FlowMisuse(f"{call}: the name {clean!r} holds a control character")
+    return clean
+
+
+def encoded(name: str) -> str:
+    """A name as it stands in a key: what keys are built with is percent-encoded, all else stays as written."""
+    if not any(char in RESERVED for char in name):
+        return name
+    return "".join(quote(char, safe="") if char in RESERVED else char for char in name)
+
+
+def key_of(prefix: str, branch: str, name: str, occurrence: int) -> str:
+    """The key of an operation: its branch, a prefix such as "approve:", its name, and `#1` from the second reach on."""
+    key = prefix + encoded(name)
+    if branch:
+        key = f"{branch}/{key}"
+    return f"{key}#{occurrence}" if occurrence else key
+
+
+def child_branch(branch: str, number: int) -> str:
+    """The branch of the `number`th task (from 0) that the body made in `branch`."""
+    segment = f"[{number}]"
+    return f"{branch}/{segment}" if branch else segment

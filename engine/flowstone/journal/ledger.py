@@ -1,0 +1,298 @@
+"""The ledger: the fold of a run's events into its operations and its own facts. Replay, status and summaries read it.
+
+Applied event by event, at the same cost for the first and the last. Values stay in their recorded form.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from flowstone.journal.events import MAIL, Event, Kind
+from flowstone.journal.states import Status, StepStatus
+
+CLOSED = frozenset({StepStatus.SUCCEEDED, StepStatus.FAILED, StepStatus.CANCELLED})
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt of a step, one wait of a sleep, or one round of a gate."""
+
+    number: int
+    start_n: int
+    start_at: int
+    status: str = "running"
+    """running, succeeded, failed, interrupted, cancelled; for a gate's round also waiting, refused and its outcome."""
+    end_n: int | None = None
+    end_at: int | None = None
+    error: dict[str, Any] | None = None
+    next_attempt_at: int | None = None
+
+
+@dataclass(slots=True)
+class Operation:
+    """All that the journal says about one operation of the body."""
+
+    key: str
+    name: str
+    kind: str
+    """step, sleep, suspend, approval, state or child."""
+    function: str | None
+    branch: str
+    position: int
+    digest: str | None
+    opened: dict[str, Any]
+    """The body of the event that began it."""
+    asked_n: int
+    asked_at: int
+    status: StepStatus = StepStatus.RUNNING
+    attempts: list[Attempt] = field(default_factory=list)
+    completion: Event | None = None
+    wake_at: int | None = None
+    """When a sleep ends."""
+    failures: int = 0
+    """How many attempts raised: what counts against the retries."""
+    answer: Event | None = None
+    """The last gate.answered, read or not."""
+
+    @property
+    def last(self) -> Attempt:
+        """The newest attempt or round."""
+        return self.attempts[-1]
+
+    @property
+    def is_gate(self) -> bool:
+        """Whether a person's word ends it."""
+        return self.kind in ("approval", "suspend")
+
+    @property
+    def open(self) -> bool:
+        """Whether it has no completion yet."""
+        return self.completion is None
+
+
+class Ledger:
+    """What a run's events come to. Feed it the events in the order of n, all from the first."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self.operations: dict[str, Operation] = {}
+        self.by_place: dict[tuple[str, int], Operation] = {}
+        """Operations by branch and position in it: their identity for replay."""
+        self.waits: dict[str, Operation] = {}
+        """Open operations that wait for something outside: gates, sleeps, retries."""
+        self.completions: list[Event] = []
+        self.state: dict[str, Any] = {}
+        self.created: dict[str, Any] = {}
+        self.version = ""
+        self.status = Status.RUNNING
+        self.created_at = 0
+        self.updated_at = 0
+        self.finished_at: int | None = None
+        self.output: Any = None
+        self.error: dict[str, Any] | None = None
+        self.cancel_request: Event | None = None
+        self.cancelled: dict[str, Any] | None = None
+        self.suspension: dict[str, Any] | None = None
+        """The body of the last run.suspended, while it holds."""
+        self.interrupted = False
+        """Whether the last pass ended without a word of its own (its process died or was stopped)."""
+        self.owner: str | None = None
+        self.epoch = 0
+        self.mail = 0
+        self.count = 0
+        self.done = 0
+        self.deaths = 0
+        """Processes that died since the last completion."""
+        self.current: str | None = None
+        for event in events:
+            self.apply(event)
+
+    def apply(self, event: Event) -> None:
+        """Take one more event in. Raises KeyError for an event of a step that was never started (a damaged journal)."""
+        self.count = event.n + 1
+        self.updated_at = event.at
+        if event.kind in MAIL:
+            self.mail += 1
+        handler = _HANDLERS.get(event.kind)
+        if handler is not None:
+            handler(self, event)
+
+    def open_gates(self) -> list[Operation]:
+        """Gates that nobody has closed, in the order they opened."""
+        return [operation for operation in self.waits.values() if operation.is_gate]
+
+    # operations
+
+    def _begin(self, event: Event, kind: str) -> Operation:
+        body = event.body()
+        assert event.step is not None
+        operation = Operation(
+            key=event.step,
+            name=body["name"],
+            kind=kind,
+            function=body.get("function"),
+            branch=body["branch"],
+            position=body["position"],
+            digest=body.get("digest"),
+            opened=body,
+            asked_n=event.n,
+            asked_at=event.at,
+        )
+        self.operations[operation.key] = operation
+        self.by_place[operation.branch, operation.position] = operation
+        self.current = operation.key
+        return operation
+
+    def _of(self, event: Event) -> Operation:
+        return self.operations[event.step or ""]
+
+    def _complete(self, event: Event, operation: Operation, status: StepStatus) -> None:
+        operation.status = status
+        operation.completion = event
+        self.completions.append(event)
+        self.waits.pop(operation.key, None)
+        self.deaths = 0
+        if status is StepStatus.SUCCEEDED:
+            self.done += 1
+
+    def _step_started(self, event: Event) -> None:
+        operation = self.operations.get(event.step or "")
+        if operation is None:
+            operation = self._begin(event, "step")
+            operation.kind = operation.opened.get("kind", "step")
+        operation.status = StepStatus.RUNNING
+        operation.attempts.append(Attempt(event.attempt or 1, event.n, event.at))
+        self.waits.pop(operation.key, None)
+        self.current = operation.key
+
+    def _step_succeeded(self, event: Event) -> None:
+        operation = self._of(event)
+        _end(operation.last, event, "succeeded")
+        self._complete(event, operation, StepStatus.SUCCEEDED)
+
+    def _step_failed(self, event: Event) -> None:
+        operation, body = self._of(event), event.body()
+        attempt = operation.last
+        _end(attempt, event, "failed")
+        attempt.error = body["error"]
+        operation.failures += 1
+        if body["final"]:
+            self._complete(event, operation, StepStatus.FAILED)
+        else:
+            operation.status = StepStatus.RETRYING
+            attempt.next_attempt_at = body["next_attempt_at"]
+            self.waits[operation.key] = operation
+
+    def _step_interrupted(self, event: Event) -> None:
+        operation = self._of(event)
+        _end(operation.last, event, "interrupted")
+        operation.status = StepStatus.RETRYING
+
+    def _step_cancelled(self, event: Event) -> None:
+        operation = self._of(event)
+        if operation.last.end_n is None:
+            _end(operation.last, event, "cancelled")
+        self._complete(event, operation, StepStatus.CANCELLED)
+
+    def _sleep_started(self, event: Event) -> None:
+        operation = self._begin(event, "sleep")
+        operation.status = StepStatus.WAITING
+        operation.wake_at = operation.opened["wake_at"]
+        operation.attempts.append(Attempt(1, event.n, event.at, "waiting"))
+        self.waits[operation.key] = operation
+
+    def _gate_opened(self, event: Event) -> None:
+        operation = self.operations.get(event.step or "")
+        if operation is None:
+            operation = self._begin(event, event.body()["kind"])
+        operation.status = StepStatus.WAITING
+        operation.attempts.append(Attempt(event.attempt or 1, event.n, event.at, "waiting"))
+        self.waits[operation.key] = operation
+
+    def _gate_answered(self, event: Event) -> None:
+        operation = self.operations.get(event.step or "")
+        if operation is not None:  # an early answer comes before its gate
+            operation.answer = event
+
+    def _gate_refused(self, event: Event) -> None:
+        operation = self._of(event)
+        _end(operation.last, event, "refused")
+        operation.last.error = event.body().get("error")
+
+    def _gate_closed(self, event: Event) -> None:
+        operation, outcome = self._of(event), event.body()["outcome"]
+        _end(operation.last, event, outcome)
+        self._complete(event, operation, StepStatus.CANCELLED if outcome == "cancelled" else StepStatus.SUCCEEDED)
+
+    def _state_set(self, event: Event) -> None:
+        operation = self._begin(event, "state")
+        operation.attempts.append(Attempt(1, event.n, event.at, "succeeded", event.n, event.at))
+        self.state[operation.opened["state"]] = operation.opened["value"]
+        self._complete(event, operation, StepStatus.SUCCEEDED)
+
+    # the run
+
+    def _run_created(self, event: Event) -> None:
+        self.created = event.body()
+        self.created_at = event.at
+        self.version = self.created["version"]
+
+    def _run_claimed(self, event: Event) -> None:
+        body = event.body()
+        self.owner, self.epoch = body["owner"], body["epoch"]
+        self.interrupted = False
+
+    def _run_interrupted(self, event: Event) -> None:
+        self.owner = None
+        self.interrupted = True
+        if event.body().get("code") == "VANISHED":
+            self.deaths += 1
+
+    def _run_suspended(self, event: Event) -> None:
+        self.status = Status.SUSPENDED
+        self.suspension = event.body()
+        self.owner = None
+
+    def _run_resumed(self, _event: Event) -> None:
+        self.status = Status.RUNNING
+        self.suspension = None
+
+    def _run_reopened(self, _event: Event) -> None:
+        self.status = Status.RUNNING
+        self.finished_at = None
+        self.error = None
+
+    def _run_migrated(self, event: Event) -> None:
+        self.version = event.body()["to"]
+
+    def _settled(self, event: Event, status: Status) -> dict[str, Any]:
+        self.status = status
+        self.finished_at = event.at
+        self.owner = None
+        self.suspension = None
+        self.waits.clear()
+        return event.body()
+
+    def _run_completed(self, event: Event) -> None:
+        self.output = self._settled(event, Status.COMPLETED)["output"]
+
+    def _run_failed(self, event: Event) -> None:
+        self.error = self._settled(event, Status.FAILED)["error"]
+
+    def _run_cancelled(self, event: Event) -> None:
+        self.cancelled = self._settled(event, Status.CANCELLED)
+
+    def _run_cancel_requested(self, event: Event) -> None:
+        self.cancel_request = event
+
+
+def _end(attempt: Attempt, event: Event, status: str) -> None:
+    attempt.status = status
+    attempt.end_n = event.n
+    attempt.end_at = event.at
+
+
+_HANDLERS: dict[str, Callable[[Ledger, Event], None]] = {
+    kind.value: getattr(Ledger, "_" + kind.value.replace(".", "_"))
+    for kind in Kind
+    if hasattr(Ledger, "_" + kind.value.replace(".", "_"))
+}

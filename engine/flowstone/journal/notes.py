@@ -1,0 +1,108 @@
+"""A run in one line: the note of `flow runs`, the command to type next, and how long the run took."""
+
+import json
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from flowstone.journal.facts import RunFacts
+from flowstone.journal.labels import label_of
+from flowstone.journal.phase import Phase, row_waits
+from flowstone.journal.waits import PERSON, TIMER, Wait, expired, first_due
+from flowstone.journal.words import due_words, left_words
+
+
+def next_command(phase: Phase, waits: Sequence[Wait], id_text: str, *, now: int) -> str | None:
+    """The command that takes the run on, ready to be typed; None if it goes on by itself or has ended well.
+
+    `id_text` is how the id is to be written: whole in files and pipes, short for people.
+    """
+    if phase is Phase.FAILED:
+        return f"flow retry {id_text}"
+    if phase is Phase.INTERRUPTED:
+        return f"flow resume {id_text}"
+    if phase in (Phase.SLEEPING, Phase.RETRYING):
+        due = first_due(waits)
+        is_due = due is not None and due["wake_at"] <= now
+        return f"flow resume {id_text}" if is_due else f"flow resume {id_text} --wait"
+    if phase is not Phase.WAITING:
+        return None
+    wait = _foremost(waits, now)
+    if wait is not None and wait["kind"] == "approval" and not expired(wait, now):
+        return f"flow approve {id_text} {_argument(_typed(wait, waits))}"
+    if wait is not None and wait["kind"] == "resolve":
+        return f"flow resolve {id_text} {_argument(wait['step'])}"
+    return f"flow resume {id_text}"
+
+
+def note_of(row: RunFacts, phase: Phase, now: int) -> str:
+    """What is worth saying about a run beside its phase, by its row alone; empty if nothing is."""
+    if phase is Phase.FAILED:
+        return _failure(row)
+    if phase in (Phase.COMPLETED, Phase.CANCELLED):
+        return ""
+    if phase in (Phase.WAITING, Phase.SLEEPING, Phase.RETRYING):
+        waits = row_waits(row)
+        wait = _foremost(waits, now) if phase is Phase.WAITING else first_due(waits)
+        if wait is not None:
+            others = len(waits) - 1
+            return wait_note(wait, now) + (f", {others} more" if others else "")
+    progress = f"{row.done:,} of {row.steps:,} steps"
+    if phase in (Phase.INTERRUPTED, Phase.UNDOING) and row.current_step:
+        return f"at {label_of(row.current_step)}, {progress}"
+    return progress
+
+
+def wait_note(wait: Wait, now: int) -> str:
+    """A wait in words: `approve: manager, 3d left`, `approve: manager, expired 3 min ago`, `timer, due in 3d22h`."""
+    kind, reason = wait["kind"], wait["reason"]
+    if kind == "sleep":
+        return f"timer, due {due_words(wait['wake_at'] - now)}"
+    if kind == "retry":
+        return f"{label_of(wait['step'])}, attempt {wait['round']} {due_words(wait['wake_at'] - now)}"
+    words = "stopped" if kind == "suspend" and wait["step"] is None else _verb(kind, reason)
+    if wait["deadline"] is None:
+        return words
+    if expired(wait, now):
+        return f"{words}, expired {due_words(wait['deadline'] - now)}"
+    return f"{words}, {left_words(wait['deadline'] - now)}"
+
+
+def took(row: RunFacts, phase: Phase, now: int) -> int:
+    """Microseconds from creation to the end; up to now while it runs, up to the last event while nobody works on it."""
+    end = row.finished_at
+    if end is None:
+        end = now if phase in (Phase.RUNNING, Phase.UNDOING) else row.updated_at
+    return max(0, end - row.created_at)
+
+
+def _foremost(waits: Sequence[Wait], now: int) -> Wait | None:
+    """The wait to speak of: what a person can still answer, then what else waits, timers last."""
+
+    def rank(wait: Wait) -> int:
+        if wait["kind"] in TIMER:
+            return 2
+        return 0 if wait["kind"] not in PERSON or not expired(wait, now) else 1
+
+    return min(waits, key=rank, default=None)
+
+
+def _typed(wait: Wait, waits: Sequence[Wait]) -> str:
+    """The gate's reason; its whole key if another open gate, of another branch, has the same reason."""
+    same = [other for other in waits if other["kind"] == "approval" and other["reason"] == wait["reason"]]
+    return str(wait["reason"] if len(same) == 1 else wait["step"])
+
+
+def _argument(text: str) -> str:
+    return f"-- {shlex.quote(text)}" if text.startswith("-") else shlex.quote(text)
+
+
+def _verb(kind: str, reason: str | None) -> str:
+    verb = {"approval": "approve", "function": "function not found"}.get(kind, kind)
+    return f"{verb}: {reason}" if reason else verb
+
+
+def _failure(row: RunFacts) -> str:
+    error: dict[str, Any] = json.loads(row.error) if row.error else {}
+    parts = [label_of(error["step"]) if error.get("step") else None, error.get("type") or error.get("code")]
+    return ": ".join(part for part in parts if part)

@@ -1,0 +1,57 @@
+"""The phase of a run: what people are shown, derived from its status, its owner's life and what it waits for."""
+
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+
+from flowstone.journal.facts import RunFacts
+from flowstone.journal.states import SETTLED, Status
+from flowstone.journal.waits import Wait, first_due
+
+
+class Phase(StrEnum):
+    """What a run is doing, in one word. Derived at reading, never stored."""
+
+    RUNNING = "running"
+    INTERRUPTED = "interrupted"
+    SLEEPING = "sleeping"
+    WAITING = "waiting"
+    RETRYING = "retrying"
+    UNDOING = "undoing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+def phase_of(row: RunFacts, life: str | None) -> Phase:
+    """The phase of a run by its row; `life` is its owner's ("alive", "dead", "unknown"; None without an owner).
+
+    An owner of whom nothing is known is taken as alive: nobody may call a run interrupted without proof.
+    """
+    return phase_by(row.status, row.owner, life, row_waits(row), row.current_step)
+
+
+def phase_by(status: Status, owner: str | None, life: str | None, waits: Sequence[Wait], current: str | None) -> Phase:
+    """The phase by its parts; the same rule for a run's present and for a past point of it."""
+    if status in SETTLED:
+        return Phase(status.value)
+    if status is Status.SUSPENDED:
+        return Phase.WAITING
+    if owner is not None:
+        if life == "dead":
+            return Phase.INTERRUPTED
+        return Phase.UNDOING if current is not None and ":undo" in current else Phase.RUNNING
+    due = first_due(waits)
+    if any(wait["kind"] not in ("sleep", "retry") for wait in waits):
+        return Phase.WAITING
+    if due is None:
+        return Phase.INTERRUPTED
+    return Phase.SLEEPING if due["kind"] == "sleep" else Phase.RETRYING
+
+
+def row_waits(row: RunFacts) -> list[Wait]:
+    """What the run waits for, by its row."""
+    if row.waiting in ("", "[]"):
+        return []
+    waits: list[Wait] = json.loads(row.waiting)
+    return waits

@@ -1,0 +1,275 @@
+"""Where a run's time went: its attempts and waits as spans, and the document `flow.timeline/1` (DESIGN.md section 19)."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flowstone.clock import to_rfc3339
+from flowstone.journal.documents import Document, instant, milliseconds, run_document
+from flowstone.journal.events import MAIL, Event, Kind
+from flowstone.journal.facts import RunFacts
+from flowstone.journal.ledger import Ledger
+
+
+@dataclass(slots=True)
+class Span:
+    """One attempt of a step, one wait of a sleep, one round of a gate, or the moment of a state. Read it, do not write it."""
+
+    step: str
+    """The step key."""
+    name: str
+    kind: str
+    """step, child, sleep, approval, suspend or state."""
+    attempt: int
+    """Number of the attempt; for a gate the round."""
+    status: str
+    """running, succeeded, failed, interrupted, cancelled; waiting; for a gate also refused and its outcome."""
+    start_n: int
+    start_at: int
+    end_n: int | None = None
+    end_at: int | None = None
+    """None while it lasts. For an attempt whose process died see `_step_interrupted`."""
+    error: str | None = None
+    """`Type: message`."""
+    child: str | None = None
+    cut: bool = False
+    """Whether a retry has put what came of it aside."""
+    by: str | None = None
+    """Who answered."""
+    comment: str | None = None
+    next_attempt_at: int | None = None
+    """When the next attempt is due, after a failure that is not final."""
+
+    @property
+    def is_wait(self) -> bool:
+        """Whether it waits for time or for a person, so that nothing runs."""
+        return self.kind in ("sleep", "approval", "suspend")
+
+    def lasted(self, until: int | None = None) -> int | None:
+        """Microseconds from its start to its end, or to `until` while it lasts; a clock set back gives 0."""
+        end = until if self.end_at is None else self.end_at
+        return None if end is None else max(0, end - self.start_at)
+
+
+def spans(events: Iterable[Event], *, upto: int | None = None) -> list[Span]:
+    """The spans of a run by their start; with `upto`, as the journal was just after that event."""
+    fold = _Fold()
+    for event in events:
+        if upto is not None and event.n > upto:
+            break
+        fold.apply(event)
+    return fold.spans
+
+
+def busy(found: Iterable[Span], until: int) -> list[tuple[int, int]]:
+    """The intervals in which any attempt runs, as (start, end), by start, disjoint; what has no end lasts `until`.
+
+    Waits are not busy, nor is a step that is a child run: the child's own attempts are.
+    """
+    intervals = sorted(
+        (span.start_at, max(span.start_at, until if span.end_at is None else span.end_at))
+        for span in found
+        if span.kind == "step"
+    )
+    merged: list[tuple[int, int]] = []
+    for start, end in intervals:
+        if merged and start <= merged[-1][1]:
+            if end > merged[-1][1]:
+                merged[-1] = (merged[-1][0], end)
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def working(intervals: Iterable[tuple[int, int]]) -> int:
+    """Microseconds in which any attempt ran."""
+    return sum(end - start for start, end in intervals)
+
+
+def timeline_document(row: RunFacts, ledger: Ledger, events: Sequence[Event], *, life: str | None, now: int) -> Document:
+    """`flow.timeline/1`: the run, its events, and its attempts and waits."""
+    run = run_document(row, ledger, life=life, now=now)
+    del run["steps"]
+    return {
+        "schema": "flow.timeline/1",
+        "run": run,
+        "events": [event_document(event) for event in events],
+        "attempts": [span_document(span) for span in spans(events)],
+    }
+
+
+def event_document(event: Event) -> Document:
+    """One entry of `events[]`."""
+    return {
+        "n": event.n,
+        "at": to_rfc3339(event.at),
+        "kind": str(event.kind),
+        "step": event.step,
+        "attempt": event.attempt,
+        "body": event.body(),
+    }
+
+
+def span_document(span: Span) -> Document:
+    """One entry of `attempts[]`."""
+    return {
+        "step": span.step,
+        "attempt": span.attempt,
+        "kind": span.kind,
+        "status": span.status,
+        "start_n": span.start_n,
+        "end_n": span.end_n,
+        "start_at": to_rfc3339(span.start_at),
+        "end_at": instant(span.end_at),
+        "duration_ms": milliseconds(span.lasted()),
+        "child": span.child,
+        "error": span.error,
+        "cut": span.cut,
+    }
+
+
+class _Fold:
+    """Takes the events in, in the order of n, and keeps the spans that they make."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self.by_step: dict[str, list[Span]] = {}
+        self.open: dict[str, Span] = {}
+        """Spans without an end, by step key."""
+        self.settled: set[str] = set()
+        """Keys of steps that have their completion."""
+        self.last_written_at = 0
+        """When the owner wrote its last event."""
+        self.seen_at: int | None = None
+        """When the process that vanished was last known to live."""
+
+    def apply(self, event: Event) -> None:
+        handler = _HANDLERS.get(event.kind)
+        if handler is not None:
+            handler(self, event)
+        if event.kind not in MAIL:
+            self.last_written_at = event.at
+
+    def _begin(self, event: Event, name: str, kind: str, status: str) -> Span:
+        key = event.step or ""
+        earlier = self.by_step.setdefault(key, [])
+        if key in self.settled:  # begun again after its completion: only a retry of the run does that
+            self.settled.discard(key)
+            _set_aside(earlier)
+        span = Span(key, name, kind, event.attempt or 1, status, event.n, event.at)
+        self.spans.append(span)
+        earlier.append(span)
+        self.open[key] = span
+        return span
+
+    def _end(self, event: Event, status: str, *, final: bool) -> Span:
+        key = event.step or ""
+        span = self.open.pop(key, None) or self.by_step[key][-1]
+        if span.end_n is None:
+            span.status, span.end_n, span.end_at = status, event.n, event.at
+        if final:
+            self.settled.add(key)
+        return span
+
+    def _step_started(self, event: Event) -> None:
+        earlier = self.by_step.get(event.step or "")
+        if earlier:
+            self._begin(event, earlier[0].name, earlier[0].kind, "running").child = earlier[-1].child
+        else:
+            body = event.body()
+            self._begin(event, body["name"], body.get("kind", "step"), "running").child = body.get("child")
+
+    def _step_succeeded(self, event: Event) -> None:
+        self._end(event, "succeeded", final=True)
+
+    def _step_failed(self, event: Event) -> None:
+        body = event.body()
+        span = self._end(event, "failed", final=body["final"])
+        span.error, span.next_attempt_at = _sentence(body["error"]), body.get("next_attempt_at")
+
+    def _step_interrupted(self, event: Event) -> None:
+        """End an attempt that was cut off.
+
+        If its process vanished nobody wrote down when. The attempt then ends when the process was last known to live (`seen_at`
+        of run.interrupted, else its last event), if that is after its start; else at the interruption, when that was found out.
+        """
+        span = self._end(event, "interrupted", final=False)
+        if self.seen_at is not None and self.seen_at > span.start_at:
+            span.end_at = self.seen_at
+
+    def _step_cancelled(self, event: Event) -> None:
+        self._end(event, "cancelled", final=True)
+
+    def _sleep_started(self, event: Event) -> None:
+        self._begin(event, event.body()["name"], "sleep", "waiting")
+
+    def _gate_opened(self, event: Event) -> None:
+        body = event.body()
+        self._begin(event, body["name"], body["kind"], "waiting")
+
+    def _gate_refused(self, event: Event) -> None:
+        body = event.body()
+        self._end(event, "refused", final=False).error = (body.get("error") or {}).get("message")
+
+    def _gate_closed(self, event: Event) -> None:
+        body = event.body()
+        span = self._end(event, body["outcome"], final=True)
+        span.by, span.comment = (body.get("by") or {}).get("user"), body.get("comment") or None
+
+    def _state_set(self, event: Event) -> None:
+        self._begin(event, event.body()["name"], "state", "succeeded")
+        self._end(event, "succeeded", final=True)
+
+    def _child_started(self, event: Event) -> None:
+        if event.step in self.open:
+            self.open[event.step].child = event.body().get("child")
+
+    def _run_interrupted(self, event: Event) -> None:
+        body = event.body()
+        vanished = body.get("code") == "VANISHED"
+        self.seen_at = body.get("seen_at", self.last_written_at) if vanished else None
+
+    def _run_reopened(self, event: Event) -> None:
+        cut = event.body().get("cut")
+        if isinstance(cut, str):  # the key of the step at which the journal was cut
+            cut = self.by_step[cut][0].start_n if cut in self.by_step else None
+        if cut is not None:
+            for key, of_step in self.by_step.items():
+                if of_step[0].start_n >= cut:
+                    _set_aside(of_step)
+                    self.settled.discard(key)
+
+    def _run_settled(self, event: Event) -> None:
+        """End what is still open: the run ended over its head."""
+        for span in self.open.values():
+            span.status, span.end_n, span.end_at = "cancelled", event.n, event.at
+        self.open.clear()
+
+
+def _set_aside(earlier: Sequence[Span]) -> None:
+    for span in earlier:
+        span.cut = True
+
+
+def _sentence(error: dict[str, Any]) -> str:
+    return ": ".join(str(part) for part in (error.get("type"), error.get("message")) if part)
+
+
+_HANDLERS: dict[str, Callable[[_Fold, Event], None]] = {
+    Kind.STEP_STARTED: _Fold._step_started,
+    Kind.STEP_SUCCEEDED: _Fold._step_succeeded,
+    Kind.STEP_FAILED: _Fold._step_failed,
+    Kind.STEP_INTERRUPTED: _Fold._step_interrupted,
+    Kind.STEP_CANCELLED: _Fold._step_cancelled,
+    Kind.SLEEP_STARTED: _Fold._sleep_started,
+    Kind.GATE_OPENED: _Fold._gate_opened,
+    Kind.GATE_REFUSED: _Fold._gate_refused,
+    Kind.GATE_CLOSED: _Fold._gate_closed,
+    Kind.STATE_SET: _Fold._state_set,
+    Kind.CHILD_STARTED: _Fold._child_started,
+    Kind.RUN_INTERRUPTED: _Fold._run_interrupted,
+    Kind.RUN_REOPENED: _Fold._run_reopened,
+    Kind.RUN_COMPLETED: _Fold._run_settled,
+    Kind.RUN_FAILED: _Fold._run_settled,
+    Kind.RUN_CANCELLED: _Fold._run_settled,
+}

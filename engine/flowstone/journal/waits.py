@@ -1,0 +1,95 @@
+"""What a run waits for: entries of `waiting[]` (DESIGN.md section 19), made from the open operations alone.
+
+Instants are microseconds here; the documents write them as text. Kind `retry` is for the row and the phase only.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from flowstone.journal.labels import typed_name
+from flowstone.journal.ledger import Ledger, Operation
+
+Wait = dict[str, Any]
+"""kind, step, reason, round, deadline, wake_at, child, schema, message: always all of them, in this order."""
+
+PERSON = frozenset({"approval", "suspend"})
+"""Kinds of waits that a person's word ends."""
+TIMER = frozenset({"sleep", "retry"})
+"""Kinds of waits that the clock ends."""
+
+
+def waits_of(ledger: Ledger) -> list[Wait]:
+    """What the run waits for, in the order of opening."""
+    waits = [_wait_of(operation) for operation in ledger.waits.values()]
+    suspension = ledger.suspension or {}
+    if suspension.get("code") == "STOPPED":
+        waits.append(make_wait("suspend", reason="stopped"))
+    elif suspension.get("code") == "FUNCTION_NOT_FOUND":
+        waits.extend(make_wait("function", reason=reason) for reason in suspension.get("reasons") or [None])
+    return waits
+
+
+def summary_json(ledger: Ledger) -> str:
+    """The JSON text of `waits_of` for the row's column `waiting`."""
+    if not ledger.waits and ledger.suspension is None:  # true of nearly every append
+        return "[]"
+    return json.dumps(waits_of(ledger), separators=(",", ":"), ensure_ascii=False)
+
+
+def expired(wait: Wait, now: int) -> bool:
+    """Whether the wait's deadline has passed, also when no process has noticed it."""
+    return wait["deadline"] is not None and bool(wait["deadline"] <= now)
+
+
+def first_due(waits: Sequence[Wait]) -> Wait | None:
+    """The timer among the waits that ends first."""
+    timers = [wait for wait in waits if wait["kind"] in TIMER and wait["wake_at"] is not None]
+    return min(timers, key=lambda wait: int(wait["wake_at"]), default=None)
+
+
+def _wait_of(operation: Operation) -> Wait:
+    name = typed_name(operation.key, operation.name)
+    if operation.kind == "sleep":
+        return make_wait("sleep", step=operation.key, reason=name, wake_at=operation.wake_at)
+    if operation.is_gate:
+        opened = operation.opened
+        return make_wait(
+            operation.kind,
+            step=operation.key,
+            reason=name,
+            round=operation.last.number,
+            deadline=opened.get("deadline"),
+            schema=opened.get("schema"),
+            message=opened.get("message") or None,
+        )
+    last = operation.last
+    return make_wait("retry", step=operation.key, reason=name, round=last.number + 1, wake_at=last.next_attempt_at)
+
+
+def make_wait(
+    kind: str,
+    *,
+    step: str | None = None,
+    reason: str | None = None,
+    round: int | None = None,
+    deadline: int | None = None,
+    wake_at: int | None = None,
+    schema: Any = None,
+    message: str | None = None,
+) -> Wait:
+    """An entry of `waiting[]` with all its fields."""
+    return {
+        "kind": kind,
+        "step": step,
+        "reason": reason,
+        "round": round,
+        "deadline": deadline,
+        "wake_at": wake_at,
+        "child": None,
+        "schema": schema,
+        "message": message,
+    }
+
+
+_wait = make_wait

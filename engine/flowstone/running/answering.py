@@ -1,0 +1,187 @@
+"""Answering a gate: everything about an answer that can be checked is checked before it is written (DESIGN.md section 9).
+
+Works from the journal alone, without the author's code. `decide` is called under the store's lock.
+"""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flowstone.clock import to_rfc3339
+from flowstone.errors import AlreadyAnswered, BadData, NotAllowed, NotFound
+from flowstone.journal.events import Draft, Event, Kind, body_text
+from flowstone.journal.labels import typed_name
+from flowstone.journal.ledger import Ledger, Operation
+from flowstone.journal.states import SETTLED
+from flowstone.ports import RunRow
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What a person says to a gate."""
+
+    yes: bool
+    data: Any
+    comment: str | None
+    by: dict[str, Any]
+
+    @property
+    def decision(self) -> str:
+        """As recorded."""
+        return "approved" if self.yes else "rejected"
+
+
+def gate_meant(ledger: Ledger, run: RunRow, reason: str | None, verb: str) -> Operation:
+    """The approval that `reason` names, else the only open one. Raises NotFound with the open ones and the command to type.
+
+    A gate that has closed is found too, so that the same answer again can say who was first.
+    """
+    gates = [operation for operation in ledger.operations.values() if operation.kind == "approval"]
+    open_gates = [gate for gate in gates if gate.open] if run.status not in SETTLED else []
+    names = [typed_name(gate.key, gate.name) for gate in open_gates]
+    if reason is None:
+        if len(open_gates) == 1:
+            return open_gates[0]
+        if not open_gates:
+            raise NotFound(f"run {run.id} has no open gate; it is {run.status}", hint=f"flow status {run.id}")
+        raise NotFound(
+            f"run {run.id} has {len(open_gates)} open gates; say which",
+            details=[f"flow {verb} {run.id} {_typed(name)}" for name in names],
+            hint=f"flow {verb} {run.id} {_typed(names[0])}",
+        )
+    meant = [gate for gate in gates if reason in (typed_name(gate.key, gate.name), gate.key)]
+    if meant:
+        return next((gate for gate in meant if gate.open), meant[-1])
+    raise NotFound(_no_such_gate(run, reason, names), hint=_hint(run, reason, names, verb))
+
+
+def _no_such_gate(run: RunRow, reason: str, open_names: Sequence[str]) -> str:
+    what_is_open = f"open: {', '.join(open_names)}" if open_names else f"none is open; the run is {run.status}"
+    return f'run {run.id} has no gate "{reason}"; {what_is_open}'
+
+
+def _hint(run: RunRow, reason: str, open_names: Sequence[str], verb: str) -> str:
+    close = difflib.get_close_matches(reason, open_names, n=1)
+    if close:
+        return f"flow {verb} {run.id} {_typed(close[0])}"
+    if len(open_names) == 1:
+        return f'flow {verb} {run.id} {_typed(open_names[0])} --comment "{reason}"'
+    return f"flow status {run.id}"
+
+
+def _typed(name: str) -> str:
+    return name if name.replace("-", "").replace("_", "").replace("#", "").isalnum() else f'"{name}"'
+
+
+def decide(word: Word, run: RunRow, events: Sequence[Event], now: int, scopes: Mapping[str, Sequence[str]]) -> list[Draft]:
+    """The mail for an answer to a gate, given the run's row and the gate's own events; empty if the same was said before.
+
+    Raises AlreadyAnswered (another answer was first, or the deadline has passed), NotAllowed, BadData.
+    """
+    gate = next(iter(Ledger(events).operations.values()))
+    opened, number = gate.opened, gate.last.number
+    name = typed_name(gate.key, gate.name)
+    if gate.completion is not None:
+        return _again(word, name, gate.completion.body(), gate.completion.at, "outcome")
+    if gate.answer is not None and gate.answer.attempt == number:
+        return _again(word, name, gate.answer.body(), gate.answer.at, "decision")
+    if run.status in SETTLED:
+        raise AlreadyAnswered(f'the gate "{name}" is closed: run {run.id} is {run.status}', hint=f"flow status {run.id}")
+    deadline: int | None = opened["deadline"]
+    if deadline is not None and now >= deadline:
+        raise AlreadyAnswered(f'the gate "{name}" expired at {to_rfc3339(deadline)}', hint=f"flow resume {run.id}")
+    refuse_by_policy(opened, name, word.by, run.user, scopes)
+    data = word.data
+    if word.yes:
+        data = _filled(data, opened["schema"])
+        violations = violations_of(data, opened["schema"])
+        if violations:
+            raise BadData(
+                f'the answer does not fit the gate "{name}"',
+                details=violations,
+                hint=f"flow approve {run.id} {_typed(name)} --set FIELD=VALUE",
+            )
+    return [
+        Draft(
+            Kind.GATE_ANSWERED,
+            gate.key,
+            number,
+            body_text(name=gate.name, decision=word.decision, data=data, comment=word.comment, by=word.by),
+        )
+    ]
+
+
+def _again(word: Word, name: str, body: Mapping[str, Any], at: int, field: str) -> list[Draft]:
+    outcome = body[field]
+    same_data = word.data is None or word.data == body["data"]
+    if outcome == word.decision and (not word.yes or same_data):
+        return []
+    by = (body.get("by") or {}).get("user")
+    when = to_rfc3339(body.get("at") or at)
+    what = outcome if outcome != word.decision else f"{outcome} with other data"
+    raise AlreadyAnswered(f'the gate "{name}" was {what} at {when}' + (f" by {by}" if by else ""))
+
+
+def refuse_by_policy(
+    opened: Mapping[str, Any], name: str, by: Mapping[str, Any], initiator: str, scopes: Mapping[str, Sequence[str]]
+) -> None:
+    """Raise NotAllowed if the gate's policy does not take an answer from `by`."""
+    user, policy, scope = by["user"], opened["approvers"], opened["scope"]
+    if policy == "owner" and user != initiator:
+        raise NotAllowed(f'the gate "{name}" takes an answer only from {initiator}, who started the run; you are {user}')
+    if policy == "not-initiator" and user == initiator:
+        raise NotAllowed(f'the gate "{name}" takes no answer from {initiator}, who started the run; somebody else must answer')
+    if scope is not None and user not in scopes.get(scope, ()):
+        raise NotAllowed(
+            f'the gate "{name}" takes an answer only from the scope "{scope}", which {user} is not in',
+            hint=f"add the user to {scope} under [approvers] in flow.toml",
+        )
+
+
+def _filled(data: Any, schema: Mapping[str, Any] | None) -> Any:
+    """The data of a yes: `approved` is what the verb said already."""
+    if schema is None:
+        return data
+    if data is None:
+        data = {}
+    said = schema.get("properties", {}).get("approved", {})
+    if isinstance(data, dict) and said.get("type") == "boolean":
+        return {"approved": True, **data}
+    return data
+
+
+def violations_of(data: Any, schema: Mapping[str, Any] | None) -> list[str]:
+    """One line per way in which data does not fit a JSON schema, by path, without the value."""
+    if schema is None:
+        return []
+    from jsonschema import Draft202012Validator  # heavy: only for answers
+
+    lines = []
+    for error in Draft202012Validator(schema).iter_errors(data):
+        path = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
+        lines.extend(_sentences(path, error))
+    properties = schema.get("properties")
+    if isinstance(data, dict) and properties is not None and "additionalProperties" not in schema:
+        lines.extend(_unexpected("$", name, properties) for name in data if name not in properties)
+    return lines
+
+
+def _sentences(path: str, error: Any) -> list[str]:
+    if error.validator == "required":
+        missing = [name for name in error.validator_value if name not in error.instance]
+        return [f"{path}.{name}  missing" for name in missing]
+    if error.validator == "type":
+        kinds = error.validator_value
+        return [f"{path}  should be {kinds if isinstance(kinds, str) else ' or '.join(kinds)}"]
+    if error.validator == "additionalProperties":
+        known = error.schema.get("properties", {})
+        return [_unexpected(path, name, known) for name in error.instance if name not in known]
+    if error.validator in ("enum", "const"):
+        return [f"{path}  should be one of {error.validator_value}"]
+    return [f"{path}  does not satisfy {error.validator}: {error.validator_value}"]
+
+
+def _unexpected(path: str, name: str, known: Mapping[str, Any]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"{path}.{name}  not expected" + (f"; did you mean {close[0]}?" if close else "")

@@ -1,0 +1,113 @@
+"""One attempt of one step: the author's function is called once, behind a fence that nothing it raises gets through.
+
+The second of the two verbs that run user code (DESIGN.md section 1). Nothing is written here.
+"""
+
+import asyncio
+import contextvars
+import inspect
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from flowstone.authoring.current import CURRENT, CurrentStep
+from flowstone.running.functions import StepFunction
+from flowstone.values.codec import Recorded, record
+
+SWALLOWED_CANCEL = 5.0
+"""Seconds after which a step that swallows its cancelling is abandoned."""
+
+
+class TimedOut(Exception):
+    """The attempt took longer than the step's timeout. What it was doing may still be going on."""
+
+
+async def attempt_step(
+    function: StepFunction, arguments: tuple[Any, ...], current: CurrentStep, *, timeout: int | None
+) -> Recorded:
+    """Call the function and record its result. `timeout` in microseconds.
+
+    Raises whatever the function raised, TimedOut, or ValueRefused for a result that cannot be recorded. A cancelling of the
+    calling task is passed on as CancelledError; a CancelledError that nobody asked for is the step's failure like any other.
+    """
+    work = asyncio.ensure_future(_call(function, arguments, current))
+    try:
+        done, _ = await asyncio.wait({work}, timeout=None if timeout is None else timeout / 1_000_000)
+    except asyncio.CancelledError:
+        await _stop(work)
+        raise
+    if not done:
+        await _stop(work)
+        raise TimedOut(f"took longer than its timeout of {(timeout or 0) / 1_000_000:g} s (it may still be running)")
+    kind, value = work.result()
+    if kind == "raised":
+        raise without_our_frames(value)
+    return record(value, function.signature.result, what=f'the result of step "{current.key}"')
+
+
+def without_our_frames(error: BaseException) -> BaseException:
+    """The error with a traceback that begins where the author's code does."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    return error.with_traceback(trace)
+
+
+async def _call(function: StepFunction, arguments: tuple[Any, ...], current: CurrentStep) -> tuple[str, Any]:
+    CURRENT.set(current)
+    process = os.getpid()
+    try:
+        if function.is_async:
+            value = await function.call(*arguments)
+        else:
+            value = await _in_thread(function.call, arguments)
+            if inspect.iscoroutine(value):  # a closure such as `lambda: fetch(1)`
+                value = await value
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        return "raised", error
+    except BaseException as error:
+        return "raised", error
+    finally:
+        if os.getpid() != process:  # the step forked, and this is the child: it must not reach the journal
+            os._exit(70)
+    return "returned", value
+
+
+async def _in_thread(call: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """Run in a daemon thread of its own, so that one that hangs can be abandoned and never keeps the process."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[tuple[bool, Any]] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(returned: bool, value: Any) -> None:
+        if not answer.done():
+            answer.set_result((returned, value))
+
+    def work() -> None:
+        process = os.getpid()
+        try:
+            returned, value = True, context.run(call, *arguments)
+        except BaseException as error:
+            returned, value = False, error
+        if os.getpid() != process:
+            os._exit(70)
+        try:
+            loop.call_soon_threadsafe(settle, returned, value)
+        except RuntimeError:
+            return  # the loop is closed: this attempt was abandoned
+
+    threading.Thread(target=work, name="step", daemon=True).start()
+    returned, value = await answer
+    if not returned:
+        raise value
+    return value
+
+
+async def _stop(work: "asyncio.Future[tuple[str, Any]]") -> None:
+    """Cancel; abandon what swallows it."""
+    work.cancel()
+    await asyncio.wait({work}, timeout=SWALLOWED_CANCEL)

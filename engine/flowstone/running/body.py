@@ -1,0 +1,304 @@
+"""A body in one pass: it asks, each operation gets its place and key, completions are handed out one at a time.
+
+Not here: starting anything, writing anything, waiting for anything. `replay` alone answers whether code and journal fit.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from random import Random
+from typing import Any, NoReturn
+from uuid import UUID, uuid5
+
+from flowstone.authoring.current import CURRENT
+from flowstone.authoring.definition import Policy, WorkflowDefinition
+from flowstone.authoring.flow import Flow
+from flowstone.authoring.requests import (
+    ApprovalRequest,
+    Request,
+    SleepRequest,
+    StateRequest,
+    StepRequest,
+    SuspendRequest,
+)
+from flowstone.identity import INVOCATIONS
+from flowstone.interrupts import Divergence, Interrupt, Misuse, PassOver
+from flowstone.journal.keys import clean_name, key_of
+from flowstone.journal.ledger import Ledger, Operation
+from flowstone.running.body_loop import BodyLoop, Branch
+from flowstone.running.steps.asked import Asked
+from flowstone.running.steps.call import AskedStep
+from flowstone.running.steps.gate import AskedApproval, AskedSuspend
+from flowstone.running.steps.sleep import AskedSleep
+from flowstone.running.steps.state import AskedState
+from flowstone.values.failures import StepFailed
+
+_KINDS: dict[type[Any], type[Asked[Any]]] = {
+    StepRequest: AskedStep,
+    SleepRequest: AskedSleep,
+    SuspendRequest: AskedSuspend,
+    ApprovalRequest: AskedApproval,
+    StateRequest: AskedState,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The code of a run: its workflow, the arguments of the body, and where registered steps are found."""
+
+    workflow: WorkflowDefinition
+    arguments: tuple[Any, ...]
+    named: dict[str, Any]
+    version: str
+    find_step: Callable[[str], Callable[..., Any]]
+    policy: Policy
+    """What holds for steps that say nothing themselves."""
+
+
+class Body:
+    """The body of one run in one pass. Implements the Operations that its Flow asks."""
+
+    def __init__(self, run_id: str, ledger: Ledger, program: Program, log: Callable[[int, str], None]) -> None:
+        created = ledger.created
+        self.run_id = run_id
+        self.user: str = created["wire"]["user"]
+        self.input: Any = created["input"]
+        self.now = ledger.created_at
+        self.ledger = ledger
+        self.asked: dict[str, Asked[Any]] = {}
+        """Every operation the body has awaited in this pass, by key, in the order asked for."""
+        self.fresh: list[Asked[Any]] = []
+        """Those that nobody has started or taken up yet."""
+        self.given_up: list[Asked[Any]] = []
+        """Those that the body stopped waiting for."""
+        self.interrupt: Interrupt | None = None
+        """The first that travelled, whatever the body did with it."""
+        self.over = False
+        self.live = False
+        """Past the frontier."""
+        self.log: logging.LoggerAdapter[logging.Logger] = _BodyLog(self, log)
+        self._program = program
+        self._same_version = program.version == ledger.version
+        self._seed: int = created["seed"]
+        self._unawaited: dict[str, Asked[Any]] = {}
+        self._randoms: dict[str, Random] = {}
+        self._handed = 0
+        self._last: str | None = None
+        self._loop = BodyLoop(own_code=_is_operation)  # type: ignore[abstract]  # it refuses what it has not
+        self._main: asyncio.Task[Any] | None = None
+
+    # what the driver does
+
+    def start(self) -> None:
+        """Make the body's task; it runs at the first `drain`."""
+        function = self._program.workflow.function
+        flow = Flow(self)
+        self._main = self._loop.create_task(function(flow, *self._program.arguments, **self._program.named))
+
+    def drain(self) -> None:
+        """Let the body run until it is quiescent. Call it from outside of any task."""
+        self._loop.drain()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the body has returned or raised."""
+        return self._main is not None and self._main.done()
+
+    def result(self) -> Any:
+        """What the body returned; raises what it raised."""
+        assert self._main is not None
+        if self._loop.escaped is not None:
+            raise self._loop.escaped
+        return self._main.result()
+
+    @property
+    def pending_completion(self) -> bool:
+        """Whether a completion waits to be handed out."""
+        return self._handed < len(self.ledger.completions)
+
+    def hand_out_next(self) -> None:
+        """Give the body the next completion in journal order. Raises Divergence if it has not asked for that operation."""
+        event = self.ledger.completions[self._handed]
+        asked = self.asked.get(event.step or "")
+        if asked is None:
+            self._refuse(self._missing(self.ledger.operations[event.step or ""]))
+        self._handed += 1
+        self._last = event.step
+        self.now = event.at
+        asked.hand_out(event)
+
+    def replay(self) -> None:
+        """Run the body to its frontier: all recorded completions handed out, and it is quiescent. Raises Divergence or Misuse."""
+        self.start()
+        self.drain()
+        while self.interrupt is None and self.pending_completion:
+            self.hand_out_next()
+            self.drain()
+        if isinstance(self.interrupt, Divergence | Misuse):
+            raise self.interrupt
+        for operation in self.ledger.operations.values():
+            if operation.key not in self.asked:
+                self._refuse(self._missing(operation))
+        self.live = True
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The author's function."""
+        return self._program.workflow.function
+
+    def failed_operation(self, failure: StepFailed) -> Operation | None:
+        """The operation whose failure that is."""
+        return next((self.ledger.operations[key] for key, asked in self.asked.items() if asked.failure is failure), None)
+
+    def never_awaited(self) -> Asked[Any] | None:
+        """An operation that the body asked for and never awaited, if there is one."""
+        return next(iter(self._unawaited.values()), None)
+
+    def close(self) -> None:
+        """End the pass for the body: its tasks are closed, and what it asks from now on is refused."""
+        self.over = True
+        for asked in self._unawaited.values():
+            if asked.coroutine is not None:
+                asked.coroutine.close()
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.drain(at_most=10_000)
+        for task in asyncio.all_tasks(self._loop):
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # it swallowed its cancelling; it is dropped
+
+    # what the Flow asks
+
+    def ask(self, request: Request) -> Coroutine[Any, Any, Any]:
+        """Fix name, branch, position and key of an operation; the coroutine begins it and gives its outcome."""
+        kind = _KINDS[type(request)]
+        call = f"flow.{_CALLS[kind]}"
+        branch = self.require_body(call)
+        name = clean_name(request.name, call)
+        counted = kind.prefix + name
+        occurrence = branch.names.get(counted, 0)
+        branch.names[counted] = occurrence + 1
+        position = branch.position
+        branch.position += 1
+        key = key_of(kind.prefix, branch.name, name, occurrence)
+        asked = kind(request, name, key, branch.name, position, self._last)
+        if isinstance(asked, AskedStep):
+            asked.resolve(self._program.find_step, self._program.policy)
+        asked.coroutine = self._awaited(asked)
+        self._unawaited[key] = asked
+        return asked.coroutine
+
+    async def _awaited(self, asked: Asked[Any]) -> Any:
+        self.require_body("flow")
+        self._unawaited.pop(asked.key, None)
+        asked.coroutine = None
+        self._recognise(asked)
+        asked.future = self._loop.create_future()
+        self.asked[asked.key] = asked
+        self.fresh.append(asked)
+        try:
+            return await asked.future
+        except asyncio.CancelledError:
+            if asked.given_up and not self.over:
+                self.given_up.append(asked)
+            raise
+
+    def require_body(self, call: str) -> Branch:
+        """The branch of the calling task. Refuses a call from inside a step, from elsewhere, or after the pass."""
+        inside = CURRENT.get()
+        if inside is not None:
+            message = f'{call} was called inside the step "{inside.key}": a step cannot ask the run for anything'
+            inside.misuse(message)
+            self._raise(Misuse(message, hint="move the call into the workflow's body, before or after the step"))
+        if self.over:
+            raise PassOver("this pass of the run has ended")
+        branch = self._loop.current_branch()
+        if branch is None:
+            self._raise(Misuse(f"{call} was called from outside of the workflow's body (a thread or a callback)"))
+        return branch
+
+    def raise_in_body(self, interrupt: Interrupt) -> NoReturn:
+        """Raise an interrupt where the body called; the driver keeps it even if the body swallows it."""
+        self._raise(interrupt)
+
+    @property
+    def random(self) -> Random:
+        """The random numbers of the calling branch."""
+        branch = self.require_body("flow.random").name
+        if branch not in self._randoms:
+            self._randoms[branch] = Random(f"{self._seed}:{branch}")  # noqa: S311  # not for secrets: it must repeat
+        return self._randoms[branch]
+
+    def uuid(self, name: str) -> UUID:
+        """The UUID of a name in the calling branch."""
+        branch = self.require_body("flow.uuid").name
+        return uuid5(INVOCATIONS, f"{self._seed}:{branch}:{name}")
+
+    # recognising what is recorded
+
+    def _recognise(self, asked: Asked[Any]) -> None:
+        record = self.ledger.by_place.get((asked.branch, asked.position))
+        if record is None:
+            return
+        asked.record = record
+        if (record.name, record.kind, record.function) != (asked.name, asked.kind, asked.function):
+            self._refuse(
+                f"step {self._number(record)}: the journal has {_described(record)}, "
+                f"the code asks for {_described(asked)} at {asked.request.site}"
+            )
+        if self._same_version and record.digest != asked.digest and record.digest is not None:
+            self._refuse(
+                f"step {self._number(record)}: {_described(record)} was recorded with another input "
+                f"than the code gives it now at {asked.request.site}"
+            )
+
+    def _missing(self, record: Operation) -> str:
+        return (
+            f"step {self._number(record)}: the journal has {_described(record)} "
+            f"(asked for at {record.opened.get('site')}), the code does not ask for it"
+        )
+
+    def _number(self, record: Operation) -> int:
+        return list(self.ledger.operations).index(record.key) + 1
+
+    def _refuse(self, sentence: str) -> NoReturn:
+        self._raise(Divergence(sentence))
+
+    def _raise(self, interrupt: Interrupt) -> NoReturn:
+        self.interrupt = self.interrupt or interrupt
+        raise interrupt
+
+
+def _described(operation: "Operation | Asked[Any]") -> str:
+    return f'"{operation.name}" ({operation.function or operation.kind})'
+
+
+def _is_operation(coroutine: Coroutine[Any, Any, Any]) -> bool:
+    return getattr(coroutine, "cr_code", None) is Body._awaited.__code__
+
+
+_CALLS: dict[type[Any], str] = {
+    AskedStep: "do",
+    AskedSleep: "sleep",
+    AskedSuspend: "suspend",
+    AskedApproval: "approval",
+    AskedState: "set_state",
+}
+
+
+class _BodyLog(logging.LoggerAdapter[logging.Logger]):
+    """The logger of a body: silent before the frontier and after the pass, else into the run's output."""
+
+    def __init__(self, body: Body, write: Callable[[int, str], None]) -> None:
+        super().__init__(logging.getLogger("flowstone.body"), {})
+        self._body = body
+        self._write = write
+
+    def isEnabledFor(self, level: int) -> bool:  # logging's name
+        """Whether a message would be kept now."""
+        return self._body.live and not self._body.over and level >= logging.INFO
+
+    def log(self, level: int, msg: object, *args: object, **_: object) -> None:
+        """Keep a message."""
+        if self.isEnabledFor(level):
+            self._write(level, str(msg) % args if args else str(msg))

@@ -1,0 +1,120 @@
+"""A function step: its input as recorded, its policy, and what its completion gives the body."""
+
+from collections.abc import Callable
+from typing import Any
+
+from flowstone.authoring.definition import Policy
+from flowstone.authoring.requests import StepRequest
+from flowstone.errors import NotFound
+from flowstone.journal.events import Draft, Event, Kind, Raw, body_text
+from flowstone.running.functions import StepFunction, describe_function
+from flowstone.running.steps.asked import Asked
+from flowstone.values.codec import UNANNOTATED, Recorded, digest, record, restore
+from flowstone.values.duration import parse
+from flowstone.values.failures import restore_failure
+
+
+class AskedStep(Asked[StepRequest]):
+    """A step that calls a function. `step` is None while the function behind a registered name cannot be found."""
+
+    __slots__ = ("_digest", "arguments", "fresh", "input_text", "policy", "step")
+
+    kind = "step"
+
+    def __init__(self, *place: Any) -> None:
+        super().__init__(*place)
+        self.step: StepFunction | None = None
+        self.fresh: Recorded | None = None
+        """The result of an attempt made in this pass, read back already."""
+
+    def resolve(self, find: Callable[[str], Callable[..., Any]], base: Policy) -> None:
+        """Find the function, settle the policy (call over definition over `base`) and record the input, all at the call.
+
+        Raises ValueRefused for an argument that cannot be recorded, FlowMisuse for what is no step.
+        """
+        function = self.request.function
+        if isinstance(function, str):
+            try:
+                self.step = describe_function(find(function))
+            except NotFound:
+                self.step = None
+        else:
+            self.step = describe_function(function)
+        self.policy = self.request.policy.over(self.step.policy if self.step else Policy()).over(base)
+        self._record_input()
+
+    def _record_input(self) -> None:
+        recorded = [
+            record(
+                value,
+                self.step.signature.of_argument(index) if self.step else UNANNOTATED,
+                what=f'argument {index + 1} of step "{self.name}"',
+            )
+            for index, value in enumerate(self.request.args)
+        ]
+        self.arguments = tuple(one.value for one in recorded)
+        if not recorded:
+            self.input_text = "null"
+        elif len(recorded) == 1:
+            self.input_text = recorded[0].text
+        else:
+            self.input_text = "[" + ",".join(one.text for one in recorded) + "]"
+        self._digest = digest(self.input_text)
+
+    @property
+    def function(self) -> str | None:
+        """The recorded name of the function."""
+        if self.step is None:
+            return str(self.request.function)
+        return self.step.name
+
+    @property
+    def digest(self) -> str | None:
+        """The digest of the recorded arguments."""
+        return self._digest
+
+    @property
+    def timeout(self) -> int | None:
+        """Microseconds that an attempt may take."""
+        return None if self.policy.timeout is None else parse(self.policy.timeout)
+
+    def opening(self, now: int) -> Draft:
+        """The start mark of the first attempt."""
+        retries = self.policy.retries or 0
+        return Draft(
+            Kind.STEP_STARTED,
+            self.key,
+            1,
+            body_text(
+                **self.place(),
+                function=self.function,
+                input=Raw(self.input_text),
+                digest=self._digest,
+                policy={
+                    "retries": retries,
+                    "max_attempts": retries + 1,
+                    "retry_delay": _delay_text(self.policy),
+                    "timeout": self.timeout,
+                    "repeatable": self.policy.repeatable,
+                },
+                undo=None,
+                on_error=None,
+                actor=self.request.actor,
+                description=self.request.description or (self.step.description if self.step else ""),
+            ),
+        )
+
+    def outcome(self, completion: Event) -> Any:
+        """The result, or the step's failure raised as the author's own exception class where that is loaded."""
+        if completion.kind == Kind.STEP_SUCCEEDED:
+            if self.fresh is not None:
+                return self.fresh.value
+            annotation = self.step.signature.result if self.step else UNANNOTATED
+            return restore(completion.body()["result"], annotation)
+        body = completion.body()
+        raise restore_failure(body["error"], self.name, completion.attempt or 1)
+
+
+def _delay_text(policy: Policy) -> str | int:
+    delay = policy.retry_delay
+    return "exponential" if delay is None or delay == "exponential" else parse(delay)

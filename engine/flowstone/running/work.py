@@ -1,0 +1,25 @@
+"""Whether a run that nobody owns has something to do now: decided from its ledger and the instant."""
+
+from flowstone.journal.ledger import Ledger, Operation
+from flowstone.journal.states import SETTLED, Status
+
+
+def has_work(ledger: Ledger, now: int) -> bool:
+    """True if a pass would get the run further. What only the verb `flow resume` moves is no work."""
+    if ledger.status in SETTLED:
+        return False
+    suspension = ledger.suspension or {}
+    if suspension.get("code") == "STOPPED":
+        return False
+    if any(_ready(operation, now) for operation in ledger.waits.values()):
+        return True
+    return ledger.status is Status.RUNNING and not ledger.waits
+
+
+def _ready(operation: Operation, now: int) -> bool:
+    if operation.kind == "approval":
+        answered = operation.answer is not None and operation.answer.attempt == operation.last.number
+        deadline = operation.opened["deadline"]
+        return answered or (deadline is not None and deadline <= now)
+    due = operation.wake_at or operation.last.next_attempt_at
+    return due is not None and due <= now

@@ -1,0 +1,127 @@
+"""A run's pen: appends of its owner, grouped into one transaction when they come together, and applied to its ledger in order.
+
+Blocking store calls are made in a thread of their own, so that neither the disk nor a lock keeps steps from going on.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from flowstone.errors import FlowError
+from flowstone.journal.events import Draft, Event
+from flowstone.journal.ledger import Ledger
+from flowstone.journal.summary import Index
+from flowstone.ports import Change, RunRow, Store, Summary
+from flowstone.running.output import OutputLog
+
+T = TypeVar("T")
+Observe = Callable[[Sequence[Event]], None]
+
+
+class Writer:
+    """Appends to one run under one epoch. The first failure is kept in `failed`: after it nothing more is written."""
+
+    def __init__(self, store: Store, run: RunRow, ledger: Ledger, index: Index, observe: Observe, output: OutputLog) -> None:
+        self.ledger = ledger
+        self.failed: FlowError | None = None
+        self._store = store
+        self._run = run
+        self._observe = observe
+        self._index = index
+        self._output = output
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
+        self._queue: list[tuple[Sequence[Draft], bool, asyncio.Future[None]]] = []
+        self._flushing: asyncio.Task[None] | None = None
+
+    async def append(self, drafts: Sequence[Draft], *, durable: bool = True) -> None:
+        """Append; returns when written and applied to the ledger. Raises LostOwnership, StorageFailed, TryAgain."""
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append((drafts, durable, written))
+        if self._flushing is None:
+            self._flushing = asyncio.ensure_future(self._flush())
+        await written
+
+    async def append_alone(self, drafts: Sequence[Draft], change: Change) -> bool:
+        """Append with a change of the run's row, after all that is queued; False if mail came in and nothing was written."""
+        while self._flushing is not None:
+            await asyncio.wait({self._flushing})
+        return await self._write(drafts, change)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is being written."""
+        return self._flushing is None
+
+    async def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a blocking function of the store in its thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+
+    async def catch_up(self) -> None:
+        """Read what others have written since: mail."""
+        self._take(await self.call(lambda: self._store.events(self._run.id, after=self.ledger.count - 1)))
+
+    async def changed(self) -> bool:
+        """Whether somebody else may have written."""
+        return await self.call(self._store.changed)
+
+    async def keep_logs(self) -> None:
+        """Write output that has come without an event, so that it can be read while its step runs."""
+        if self._output.waiting and self._flushing is None:
+            await self._write([], Change(durable=False))
+
+    def close(self) -> None:
+        """Give the thread up."""
+        self._thread.shutdown(wait=False)
+
+    async def _flush(self) -> None:
+        try:
+            while self._queue:
+                batch, self._queue = self._queue, []
+                drafts = [draft for drafts, _, _ in batch for draft in drafts]
+                try:
+                    await self._write(drafts, Change(durable=any(durable for _, durable, _ in batch)))
+                except FlowError as error:
+                    for _, _, written in batch:
+                        if not written.done():
+                            written.set_exception(error)
+                            written.exception()  # whoever was waiting may be gone; `failed` tells the pass
+                else:
+                    for _, _, written in batch:
+                        if not written.done():
+                            written.set_result(None)
+        finally:
+            self._flushing = None
+
+    async def _write(self, drafts: Sequence[Draft], change: Change) -> bool:
+        if self.failed is not None:
+            raise self.failed
+        logs = self._output.take()
+        index = self._index.after(drafts)
+        change = replace(change, summary=summary_of(index))
+        try:
+            events = await self.call(self._store.append, self._run.id, self._run.epoch, drafts, change, logs)
+            if events is None:
+                self._output.put_back(logs)
+                return False
+            if events and events[0].n > self.ledger.count:
+                events = await self.call(lambda: self._store.events(self._run.id, after=self.ledger.count - 1))
+        except FlowError as error:
+            self.failed = error
+            raise
+        self._index = index
+        self._take(events)
+        return True
+
+    def _take(self, events: Sequence[Event]) -> None:
+        new = [event for event in events if event.n >= self.ledger.count]
+        for event in new:
+            self.ledger.apply(event)
+        if new:
+            self._observe(new)
+
+
+def summary_of(index: Index) -> Summary:
+    """The columns of the run's row for an index."""
+    return Summary(waiting=index.waiting(), steps=index.steps, done=index.done, current_step=index.current, error=index.error)

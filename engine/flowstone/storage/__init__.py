@@ -1,0 +1,1 @@
+"""The stores behind ports.py, one folder each. Nothing is decided here."""

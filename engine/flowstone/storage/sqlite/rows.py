@@ -1,0 +1,82 @@
+"""Makes records from database rows: one named function each, by position in the order of statements.py."""
+
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+from flowstone.errors import StorageFailed
+from flowstone.journal.events import Draft, Event
+from flowstone.journal.states import Status
+from flowstone.ports import LogPiece, RunRow, Source
+
+Row = tuple[Any, ...]
+
+
+def run_row(row: Row) -> RunRow:
+    """A run's row. Raises StorageFailed for a status that this code does not know."""
+    (id_, workflow, status, version, key, user, parent_run, parent_step, created_at, updated_at, finished_at, *rest) = row
+    owner, epoch, mail, events, waiting, steps, done, current_step, error = rest
+    try:
+        known = Status(status)
+    except ValueError as unknown:
+        raise StorageFailed(f"run {id_} has the unknown status {status!r}", hint="flow doctor") from unknown
+    return RunRow(
+        id=id_,
+        workflow=workflow,
+        status=known,
+        version=version,
+        key=key,
+        user=user,
+        parent_run=parent_run,
+        parent_step=parent_step,
+        created_at=created_at,
+        updated_at=updated_at,
+        finished_at=finished_at,
+        owner=owner,
+        epoch=epoch,
+        mail=mail,
+        events=events,
+        waiting=waiting,
+        steps=steps,
+        done=done,
+        current_step=current_step,
+        error=error,
+    )
+
+
+def events(run_id: str, rows: Sequence[Row]) -> list[Event]:
+    """Events, their bodies checked against their checksums. Raises StorageFailed naming the first that differs."""
+    read = []
+    for n, at, kind, step, attempt, crc, body in rows:
+        if zlib.crc32(body) != crc:
+            raise StorageFailed(f"event {n} of run {run_id} is damaged: its checksum differs", hint="flow doctor")
+        read.append(Event(n, at, kind, step, attempt, body.decode()))
+    return read
+
+
+def journal_rows(run_id: str, events: Sequence[Event]) -> list[Row]:
+    """What to bind to append events, with the checksums of their bodies."""
+    return [(run_id, e.n, e.at, e.kind, e.step, e.attempt, zlib.crc32(e.text.encode()), e.text) for e in events]
+
+
+def numbered(drafts: Sequence[Draft], first: int, now: int) -> list[Event]:
+    """Drafts as events, numbered from `first`, all at one instant."""
+    return [Event(first + i, now, draft.kind.value, draft.step, draft.attempt, draft.text) for i, draft in enumerate(drafts)]
+
+
+def log_piece(row: Row) -> tuple[int, LogPiece]:
+    """A piece of output with its row id."""
+    id_, step, attempt, at, stream, text = row
+    return id_, LogPiece(step=step, attempt=attempt, at=at, stream=stream, text=text)
+
+
+def log_row(run_id: str, piece: LogPiece) -> Row:
+    """What to bind to record a piece. Bytes of a program that are no text must not cost a step its result."""
+    text = piece.text.encode("utf-8", "backslashreplace").decode()
+    return run_id, piece.step, piece.attempt, piece.at, piece.stream, text
+
+
+def source(row: Row) -> Source:
+    """A version's source."""
+    version, workflow, text = row
+    return Source(version=version, workflow=workflow, text=text)

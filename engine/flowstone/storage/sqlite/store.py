@@ -1,0 +1,264 @@
+"""The verbs of the port `Store` on one SQLite file: each is one transaction."""
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from flowstone.clock import Clock
+from flowstone.errors import FlowError, LostOwnership, NotFound, TryAgain
+from flowstone.journal.events import MAIL, Draft, Event
+from flowstone.journal.states import SETTLED, TRANSITIONS, Status, Verb
+from flowstone.ports import AuditNote, Change, Decide, Filter, LogPiece, NewRun, RunRow, Source, Summary
+from flowstone.storage.sqlite import rows, statements
+from flowstone.storage.sqlite.database import Database
+from flowstone.storage.sqlite.opening import BUSY_SECONDS, Mode
+from flowstone.storage.sqlite.paths import resolved
+
+SHORTEST_PREFIX = 6
+
+
+class SqliteStore:
+    """A store in the file at `path`. `clock` stamps events; `timeout` is how long a write waits for its turn, in seconds.
+
+    Raises NotFound, NotAllowed, StorageFailed or TryAgain when the file cannot be opened.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], clock: Clock, *, mode: Mode = "write", timeout: float = BUSY_SECONDS
+    ) -> None:
+        self.path = resolved(path)
+        """The file, without symbolic links."""
+        self._clock = clock
+        self._database = Database(self.path, mode, timeout)
+
+    # writing
+
+    def create(
+        self, new: NewRun, drafts: Sequence[Draft], *, source: Source | None = None, audit: AuditNote | None = None
+    ) -> RunRow:
+        """Create a run with its first events, durably. If `new.key` is taken, write nothing and return the run that has it."""
+        with self._database.tx(durable=True):
+            now = self._clock.now()
+            if new.key is not None and (taken := self._database.rows(statements.RUN_OF_KEY, {"key": new.key})):
+                return rows.run_row(taken[0])
+            made = self._database.rows(
+                statements.CREATE_RUN,
+                {
+                    "id": new.id,
+                    "workflow": new.workflow,
+                    "status": Status.RUNNING.value,
+                    "version": new.version,
+                    "key": new.key,
+                    "user": new.user,
+                    "parent_run": new.parent_run,
+                    "parent_step": new.parent_step,
+                    "now": now,
+                    "owner": new.owner,
+                    "epoch": 0 if new.owner is None else 1,
+                    **_counts(drafts),
+                },
+            )
+            self._write_events(new.id, rows.numbered(drafts, 0, now))
+            self._write_beside(new.id, 0, now, source, audit)
+            return rows.run_row(made[0])
+
+    def claim(
+        self,
+        run: RunRow,
+        owner: str,
+        drafts: Sequence[Draft],
+        *,
+        verb: Verb | None = None,
+        source: Source | None = None,
+        audit: AuditNote | None = None,
+        summary: Summary | None = None,
+    ) -> RunRow:
+        """Make `owner` the run's owner under the next epoch, durably, with these events. Raises TryAgain if the run changed."""
+        if verb is not None and run.status not in TRANSITIONS[verb][0]:
+            raise _illegal(run.id, run.status, verb)
+        with self._database.tx(durable=True):
+            now = self._clock.now()
+            claimed = self._database.rows(
+                statements.CLAIM_RUN,
+                {
+                    "id": run.id,
+                    "owner": owner,
+                    "epoch": run.epoch,
+                    "seen_status": run.status.value,
+                    "seen_owner": run.owner,
+                    "moves": verb is not None,
+                    "now": now,
+                    **_columns(summary),
+                    **_move(verb, run.status, now),
+                    **_counts(drafts),
+                },
+            )
+            if not claimed:
+                self.run(run.id)  # NotFound, if it is that
+                raise TryAgain(f"run {run.id} was changed by another process a moment ago", hint=f"flow status {run.id}")
+            row = rows.run_row(claimed[0])
+            first = row.events - len(drafts)
+            self._write_events(run.id, rows.numbered(drafts, first, now))
+            self._write_beside(run.id, first, now, source, audit)
+            return row
+
+    def append(
+        self, run_id: str, epoch: int, drafts: Sequence[Draft], change: Change, logs: Sequence[LogPiece] = ()
+    ) -> list[Event] | None:
+        """Append events as the owner under `epoch`. None, and nothing written, if mail came in.
+
+        Raises LostOwnership under an old epoch or after the run was released, TryAgain if its status does not allow the verb.
+        """
+        verb = change.verb
+        output = [rows.log_row(run_id, piece) for piece in logs]
+        with self._database.tx(durable=change.durable):
+            now = self._clock.now()
+            values: dict[str, Any] = {
+                "id": run_id,
+                "epoch": epoch,
+                "now": now,
+                "release": change.release,
+                "seen_mail": change.seen_mail,
+                **_columns(change.summary),
+                **_counts(drafts),
+            }
+            if verb is None:
+                counted = self._database.rows(statements.APPEND, values)
+            else:
+                values |= {"from": json.dumps(sorted(TRANSITIONS[verb][0])), **_move(verb, None, now)}
+                counted = self._database.rows(statements.APPEND_AND_MOVE, values)
+            if not counted:
+                if refusal := self._why_not_appended(run_id, epoch, change):
+                    raise refusal
+                return None
+            appended = rows.numbered(drafts, counted[0][0] - len(drafts), now)
+            self._write_events(run_id, appended)
+            if output:
+                self._database.for_each(statements.ADD_LOG, output)
+            return appended
+
+    def post(
+        self, run_id: str, step: str | None, decide: Decide, *, audit: AuditNote | None = None
+    ) -> tuple[RunRow, list[Event]]:
+        """Write mail, durably: under the lock call `decide` with the row and the events of `step` (all events if None)."""
+        with self._database.tx(durable=True):
+            now = self._clock.now()
+            row = self.run(run_id)
+            if step is None:
+                seen = self.events(run_id)
+            else:
+                found = self._database.rows(statements.EVENTS_OF_STEP, {"id": run_id, "step": step})
+                seen = rows.events(run_id, found)
+            drafts = decide(row, seen)
+            if not drafts:
+                return row, []
+            posted = rows.numbered(drafts, row.events, now)
+            after = self._database.rows(statements.COUNT_POSTED, {"id": run_id, "now": now, **_counts(drafts)})
+            self._write_events(run_id, posted)
+            self._write_beside(run_id, row.events, now, None, audit)
+            return rows.run_row(after[0]), posted
+
+    # reading
+
+    def run(self, run_id: str) -> RunRow:
+        """A run's row by its whole id. Raises NotFound."""
+        found = self._database.rows(statements.RUN, {"id": run_id})
+        if not found:
+            raise NotFound(f"there is no run {run_id}", hint="flow runs")
+        return rows.run_row(found[0])
+
+    def runs(self, wanted: Filter, *, limit: int | None = None, offset: int = 0) -> list[RunRow]:
+        """Runs that fit, newest first."""
+        statement, values = statements.runs(wanted)
+        values |= {"ownable": Status.RUNNING.value, "limit": -1 if limit is None else limit, "offset": offset}
+        return [rows.run_row(row) for row in self._database.rows(statement, values)]
+
+    def count(self, wanted: Filter) -> int:
+        """How many runs fit."""
+        statement, values = statements.count(wanted)
+        counted: int = self._database.rows(statement, values | {"ownable": Status.RUNNING.value})[0][0]
+        return counted
+
+    def with_prefix(self, prefix: str, *, limit: int) -> list[RunRow]:
+        """Runs whose id starts with `prefix`, newest first."""
+        found = self._database.rows(statements.RUNS_WITH_PREFIX, {"prefix": prefix, "limit": limit})
+        return [rows.run_row(row) for row in found]
+
+    def prefix_length(self) -> int:
+        """How many characters of an id tell every run of this store apart; at least 6."""
+        length, before = SHORTEST_PREFIX, ""
+        for (run_id,) in self._database.rows(statements.ALL_IDS):  # in order: the closest ids are neighbours
+            while run_id[:length] == before[:length]:
+                length += 1
+            before = run_id
+        return length
+
+    def events(self, run_id: str, *, after: int = -1) -> list[Event]:
+        """The run's events with n > `after`, by n. Raises StorageFailed if a body's checksum is wrong."""
+        return rows.events(run_id, self._database.rows(statements.EVENTS, {"id": run_id, "after": after}))
+
+    def changed(self) -> bool:
+        """Whether another connection may have written since the last call: cheap enough to ask several times a second."""
+        return self._database.changed()
+
+    def logs(self, run_id: str, *, step: str | None = None, after: int = 0) -> list[tuple[int, LogPiece]]:
+        """Recorded output with its row ids, in the order written."""
+        statement = statements.LOGS if step is None else statements.LOGS_OF_STEP
+        return [rows.log_piece(row) for row in self._database.rows(statement, {"id": run_id, "step": step, "after": after})]
+
+    def source(self, version: str) -> Source | None:
+        """The stored source of a version."""
+        found = self._database.rows(statements.SOURCE, {"version": version})
+        return rows.source(found[0]) if found else None
+
+    def close(self) -> None:
+        """Close; idempotent."""
+        self._database.close()
+
+    def _write_events(self, run_id: str, events: Sequence[Event]) -> None:
+        if events:
+            self._database.for_each(statements.APPEND_EVENT, rows.journal_rows(run_id, events))
+
+    def _write_beside(self, run_id: str, n: int, now: int, source: Source | None, audit: AuditNote | None) -> None:
+        if source is not None:
+            self._database.rows(
+                statements.ADD_SOURCE,
+                {"version": source.version, "workflow": source.workflow, "text": source.text, "now": now},
+            )
+        if audit is not None:
+            self._database.rows(statements.ADD_AUDIT, {"id": run_id, "n": n, "now": now, "action": audit.action, "by": audit.by})
+
+    def _why_not_appended(self, run_id: str, epoch: int, change: Change) -> FlowError | None:
+        """The error, or None if it is only that mail came in."""
+        row = self.run(run_id)
+        if row.epoch != epoch or row.owner is None:
+            return LostOwnership(f"run {run_id} belongs to another process now", hint=f"flow status {run_id}")
+        if change.seen_mail is not None and row.mail != change.seen_mail:
+            return None
+        assert change.verb is not None, "nothing else is asked of the row"
+        return _illegal(run_id, row.status, change.verb)
+
+
+def _columns(summary: Summary | None) -> dict[str, Any]:
+    return {
+        "folded": summary is not None,
+        "waiting": summary and summary.waiting,
+        "steps": summary and summary.steps,
+        "done": summary and summary.done,
+        "current_step": summary and summary.current_step,
+        "error": summary and summary.error,
+    }
+
+
+def _counts(drafts: Sequence[Draft]) -> dict[str, int]:
+    return {"events": len(drafts), "mail": sum(draft.kind in MAIL for draft in drafts)}
+
+
+def _move(verb: Verb | None, present: Status | None, now: int) -> dict[str, Any]:
+    status = TRANSITIONS[verb][1] if verb is not None else present
+    return {"status": status, "finished_at": now if status in SETTLED else None}
+
+
+def _illegal(run_id: str, status: Status, verb: Verb) -> TryAgain:
+    return TryAgain(f"run {run_id} is {status}: it cannot {verb}", hint=f"flow status {run_id}")

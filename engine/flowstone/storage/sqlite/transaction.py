@@ -1,0 +1,21 @@
+"""The one way into a transaction: BEGIN IMMEDIATE, then COMMIT, or ROLLBACK whatever went wrong."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from flowstone.storage.sqlite import statements
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """A write transaction. The caller holds the write lock; sqlite3.Error passes through."""
+    try:
+        connection.execute(statements.BEGIN)
+        yield
+        connection.execute(statements.COMMIT)
+    except BaseException:
+        if connection.in_transaction:  # a full disk has rolled back already
+            with suppress(sqlite3.Error):
+                connection.execute(statements.ROLLBACK)
+        raise

@@ -1,0 +1,137 @@
+"""The one lock in front of every write transaction: `flock` on `<database>-lock`, held from before BEGIN until after COMMIT.
+
+SQLite's own lock starves processes, makes Ctrl-C wait, and vanishes when any code of the process opens and closes the
+database file; this one does none of that. It is a file of its own for the last reason.
+"""
+
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from flowstone.errors import TryAgain
+from flowstone.storage.sqlite import forks
+from flowstone.storage.sqlite.failures import system_in_words
+from flowstone.storage.sqlite.paths import PRIVATE_FILE, identity
+
+_PID_WIDTH = 20
+
+
+class WriteLock:
+    """Held by one thread of one process at a time. Its file holds the pid of who took it last."""
+
+    def __init__(self, path: Path, timeout: float) -> None:
+        self._path = path
+        self._timeout = timeout
+        self._turn = threading.Lock()  # among our threads, which share the descriptor and so the flock
+        self._descriptor: int | None = None
+        forks.watch(self)
+
+    @contextmanager
+    def held(self, timeout: float | None = None) -> Iterator[None]:
+        """Hold the lock. Raises TryAgain with the holder's pid after the timeout (seconds); Ctrl-C ends the waiting at once."""
+        deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
+        if not self._turn.acquire(timeout=self._timeout if timeout is None else timeout):
+            raise self._taken()
+        try:
+            descriptor = self._take(deadline)
+            try:
+                yield
+            finally:
+                if self._descriptor == descriptor:  # not in a child forked meanwhile
+                    fcntl.flock(descriptor, fcntl.LOCK_UN)
+        finally:
+            self._turn.release()
+
+    def close(self) -> None:
+        """Close the lock's file."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def forked(self) -> None:
+        """In a child: close the copy, which would keep the parent's lock held after the parent's death."""
+        self.close()
+
+    def _take(self, deadline: float) -> int:
+        while True:
+            descriptor = self._open()
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self._wait(descriptor, deadline)
+            except OSError as error:
+                raise system_in_words(error, self._path) from error
+            found = os.fstat(descriptor)
+            if identity(self._path) == (found.st_dev, found.st_ino):
+                self._sign(descriptor)
+                return descriptor
+            self.close()  # the file was removed or replaced: others lock the new one
+
+    def _open(self) -> int:
+        if self._descriptor is None:
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            try:
+                self._descriptor = os.open(self._path, flags, PRIVATE_FILE)
+            except OSError as error:
+                raise system_in_words(error, self._path) from error
+        return self._descriptor
+
+    def _wait(self, descriptor: int, deadline: float) -> None:
+        """Block in flock, which is fair, but in a thread of its own, so that the waiting can end early."""
+        waiter = _Waiter(descriptor)
+        try:
+            waiter.start()
+            if waiter.granted.wait(deadline - time.monotonic()):
+                return
+            raise self._taken()
+        except BaseException:
+            self._descriptor = None  # the waiter closes it
+            waiter.give_up()
+            raise
+
+    def _sign(self, descriptor: int) -> None:
+        mine = f"{os.getpid():<{_PID_WIDTH}}".encode()
+        if os.pread(descriptor, _PID_WIDTH, 0) != mine:
+            os.pwrite(descriptor, mine, 0)
+
+    def _taken(self) -> TryAgain:
+        try:
+            pid = int(self._path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return TryAgain("the database is locked by another process", hint=f"fuser -v {self._path}")
+        return TryAgain(f"the database is locked by process {pid}", hint=f"ps -fp {pid}")
+
+
+class _Waiter(threading.Thread):
+    """Waits for the lock on a descriptor, and gives descriptor and lock back if nobody wants them any more."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(daemon=True, name="flowstone-write-lock")
+        self._descriptor = descriptor
+        self._settling = threading.Lock()
+        self._given_up = False
+        self.granted = threading.Event()
+
+    def run(self) -> None:
+        """Wait until the lock is granted."""
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        with self._settling:
+            if self._given_up:
+                self._give_back()
+            else:
+                self.granted.set()
+
+    def give_up(self) -> None:
+        """Nobody waits for the lock any more."""
+        with self._settling:
+            self._given_up = True
+            if self.granted.is_set():
+                self._give_back()
+
+    def _give_back(self) -> None:
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # closing alone would not do if a forked child has a copy
+        os.close(self._descriptor)

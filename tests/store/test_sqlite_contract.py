@@ -1,0 +1,17 @@
+"""The contract of all stores, on SQLite."""
+
+from pathlib import Path
+
+import pytest
+
+from flowstone.storage.sqlite.store import SqliteStore
+from flowstone.testing.store_contract import Opened, SetClock, StoreContract
+
+
+class TestSqliteStore(StoreContract):
+    @pytest.fixture
+    def opened(self, path: Path) -> Opened:
+        def opened(clock: SetClock) -> SqliteStore:
+            return SqliteStore(path, clock, mode="create")
+
+        return opened
