@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
 
-from flowstone.errors import FlowError, UsageError
+from flowstone.errors import BadData, FlowError, UsageError
 from flowstone_cli import VERSION, exit_codes
+from flowstone_cli.clean import one_line
 from flowstone_cli.options import Options, shared_parameters
 from flowstone_cli.terminal import ReaderGone
 
@@ -46,13 +48,15 @@ _EXAMPLES = (
 # typer has brought click along since 0.26 and used the package before: its own classes lead to the right ones.
 ClickUsageError: Any = typer.BadParameter.__mro__[1]
 
-_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
+_PATHS = ("-i", "--input", "--db", "--dir")
+
+_CONTEXT: dict[str, Any] = {"max_content_width": 80}
 
 
 class Root(TyperGroup):
     """The group of all verbs, which imports a verb's module when that verb is asked for."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+    def list_commands(self, ctx: Any) -> list[str]:
         """The verbs, in the order of the help."""
         return list(VERBS)
 
@@ -63,8 +67,11 @@ class Root(TyperGroup):
             return None
         app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
         function = import_module(f"flowstone_cli.commands.{verb.module}").command
-        app.command(name, context_settings=_CONTEXT)(function)
+        app.command(name, context_settings=_CONTEXT, add_help_option=False)(function)
         command: Any = typer.main.get_command(app)
+        for parameter in command.params:
+            if parameter.param_type_name == "argument" and parameter.required:
+                parameter.get_usage_pieces = lambda _ctx, name=parameter.metavar: [name]  # RUN, not {RUN}
         command.params += shared_parameters(ctx.obj.options)
         return command
 
@@ -75,7 +82,7 @@ class Root(TyperGroup):
             raise UsageError(f"flow has no verb {args[0]!r}", hint=f"flow {close[0]} --help" if close else "flow --help")
         return super().resolve_command(ctx, args)
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+    def format_help(self, ctx: Any, formatter: Any) -> None:
         """Two examples, the verbs by group, the options."""
         formatter.write("Durable workflows in plain Python, run from the terminal.\n\nExamples:\n")
         formatter.write_dl(list(_EXAMPLES), col_max=40)
@@ -96,6 +103,7 @@ def run(arguments: Sequence[str]) -> int:
     options = Options()
     session = Session(options, list(arguments))
     try:
+        _refuse_bytes(arguments)
         return _invoke(session, list(arguments))
     except FlowError as error:
         known = error
@@ -116,8 +124,20 @@ def wants_json(arguments: Sequence[str]) -> bool:
     return "--json" in options
 
 
+def _refuse_bytes(arguments: Sequence[str]) -> None:
+    """Raise BadData for an argument that is no text (a name in another encoding); paths may be any bytes."""
+    for number, (before, argument) in enumerate(pairwise(["", *arguments]), 1):
+        if before in _PATHS or argument.partition("=")[0] in _PATHS:
+            continue
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise BadData(f"argument {number} is not UTF-8: {one_line(argument)}", hint="flow --help") from None
+
+
 def _invoke(session: Any, arguments: list[str]) -> int:
-    root = Root(name="flow", params=shared_parameters(session.options), rich_markup_mode=None, context_settings=_CONTEXT)
+    parameters = shared_parameters(session.options)
+    root = Root(name="flow", params=parameters, rich_markup_mode=None, context_settings=_CONTEXT, add_help_option=False)
     root.params.insert(0, _version_option())
     if not arguments:
         arguments = ["--help"]
@@ -140,7 +160,7 @@ def _version_option() -> Any:
 
 
 def _usage_error(error: Any, arguments: Sequence[str]) -> UsageError:
-    context = getattr(error, "ctx", None)
+    context: Any = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "flow"
     hint = f"{path} --help"
     if type(error).__name__ == "NoSuchOption":
@@ -158,4 +178,4 @@ def _usage_error(error: Any, arguments: Sequence[str]) -> UsageError:
 
 def _is_no_option(argument: str, option: str) -> bool:
     """Whether an argument was taken for options although it is text: `-looks fine`, `-ok`."""
-    return argument.startswith("-") and not argument.startswith("--") and option.startswith("-") and len(argument) > 2
+    return argument.startswith("-") and len(argument) > 2 and argument[1] != "-" and option[1:] in argument

@@ -32,7 +32,7 @@ class Capture:
         if self._real_out is not None:
             self._real_out.flush()
             encoding = self._real_out.encoding
-            self.answer = open(os.dup(1), "w", encoding=encoding, errors="backslashreplace")  # noqa: PTH123, SIM115  a descriptor
+            self.answer = open(os.dup(1), "w", encoding=encoding, errors="backslashreplace")  # noqa: PTH123  a descriptor
         reading, writing = os.pipe()
         os.dup2(writing, 1)
         os.close(writing)
@@ -54,7 +54,7 @@ class Capture:
         import codecs
 
         decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
-        with open(descriptor, "rb", buffering=0) as pipe:  # noqa: PTH123  a descriptor
+        with open(descriptor, "rb", buffering=0) as pipe:
             while data := pipe.read(65536):
                 self._take("out", decoder.decode(data))
         self._take("out", decoder.decode(b"", final=True))

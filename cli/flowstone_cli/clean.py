@@ -1,5 +1,6 @@
 """Text from data made safe for a terminal, and measured in cells. Every byte of data that is shown goes through `clean`."""
 
+from collections.abc import Iterable
 from unicodedata import category, combining, east_asian_width
 
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
@@ -78,7 +79,7 @@ def _clusters(text: str) -> list[str]:
     return clusters
 
 
-def _taken(clusters: "list[str] | reversed[str]", room: int) -> list[str]:
+def _taken(clusters: Iterable[str], room: int) -> list[str]:
     taken = []
     for cluster in clusters:
         room -= cells(cluster)

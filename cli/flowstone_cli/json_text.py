@@ -4,9 +4,12 @@ C0, DEL, C1, invisible format marks and U+2028/9 are written as \uXXXX, which JS
 """
 
 import json
+import re
 from typing import Any
 from unicodedata import category
 
+_LARGEST = 2**53
+_LONG_NUMBER = re.compile(r"\d{16}")
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
@@ -22,7 +25,17 @@ def pretty(value: Any) -> str:
 
 def document(value: dict[str, Any]) -> str:
     """A `--json` document: one line and its newline."""
-    return compact(value) + "\n"
+    text = compact(value)
+    return (compact(_exact(value)) if _LONG_NUMBER.search(text) else text) + "\n"
+
+
+def _exact(value: Any) -> Any:
+    """The value with integers that other readers would round (beyond 2**53) as texts."""
+    if isinstance(value, dict):
+        return {name: _exact(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_exact(one) for one in value]
+    return str(value) if isinstance(value, int) and abs(value) > _LARGEST else value
 
 
 def safe(text: str, keep: str = "") -> str:

@@ -21,11 +21,18 @@ class Options:
 
 def shared_parameters(options: Options) -> list[Any]:
     """Fresh parameters for one command, which write what was given into `options`; the command itself never sees them."""
-    parameters = [parameter for parameter in _declared() if parameter.name != "help"]
+    parameters = _declared()
     for parameter in parameters:
         parameter.expose_value = False
-        parameter.callback = _keep(options, str(parameter.name))
+        parameter.callback = _show_help if parameter.name == "help" else _keep(options, str(parameter.name))
     return parameters
+
+
+def _show_help(ctx: Any, _parameter: Any, wanted: bool) -> None:
+    # Ours, since typer's own writes past our streams: a reader that went away or a full disk has an exit code.
+    if wanted:
+        ctx.obj.out.write(ctx.get_help() + "\n")
+        raise typer.Exit
 
 
 def _keep(options: Options, name: str) -> Callable[[Any, Any, Any], Any]:
@@ -42,7 +49,7 @@ def _keep(options: Options, name: str) -> Callable[[Any, Any, Any], Any]:
 def _declared() -> list[Any]:
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-    @app.command()
+    @app.command(add_help_option=False)
     def shared(
         db: Annotated[str | None, typer.Option("--db", metavar="PATH", help="The database file.")] = None,
         dir: Annotated[str | None, typer.Option("--dir", metavar="PATH", help="The folder of the workflows.")] = None,
@@ -50,6 +57,7 @@ def _declared() -> list[Any]:
         color: Annotated[str | None, typer.Option("--color", metavar="auto|always|never", help="Colours.")] = None,
         quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only errors on stderr.")] = False,
         verbose: Annotated[int, typer.Option("-v", "--verbose", count=True, help="More on stderr.", show_default=False)] = 0,
+        help: Annotated[bool, typer.Option("-h", "--help", help="Show this and leave.", is_eager=True)] = False,
     ) -> None:
         """Declares; never called."""
 

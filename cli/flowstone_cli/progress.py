@@ -1,4 +1,4 @@
-"""Progress of a run on stderr: one line that is redrawn for people, one line per event in a pipe, in CI or on a plain terminal."""
+"""Progress of a run on stderr: one line that is redrawn for people; in a pipe, in CI, on a plain terminal one per event."""
 
 import json
 import os

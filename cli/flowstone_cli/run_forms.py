@@ -69,7 +69,8 @@ def _in_phase(which: str, workflow: str | None, reader: Reader) -> list[RunRow]:
     if which == "failed":
         return reader.store.runs(Filter(workflow=workflow, status=Status.FAILED))
     wanted = {Phase.WAITING} if which == "waiting" else {Phase.RUNNING, Phase.RETRYING, Phase.UNDOING}
-    return [row for row in reader.store.runs(Filter(workflow=workflow, unfinished=True)) if phase_of(row, reader.life(row)) in wanted]
+    unfinished = reader.store.runs(Filter(workflow=workflow, unfinished=True))
+    return [row for row in unfinished if phase_of(row, reader.life(row)) in wanted]
 
 
 def _by_key(key: str, reader: Reader) -> RunRow:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Literal
 
 from flowstone.clock import SystemClock
 from flowstone.errors import FlowError
-from flowstone_cli.clean import one_line
+from flowstone_cli.clean import head, one_line
 from flowstone_cli.options import Options
 from flowstone_cli.terminal import ReaderGone, Stream, stream
 
 if TYPE_CHECKING:
-    from flowstone.journal.ledger import Ledger
-    from flowstone.ports import OwnerFacts, RunRow
+    from flowstone.ports import RunRow
     from flowstone.settings import Settings
     from flowstone.storage.sqlite.owners import OwnerFiles
     from flowstone.storage.sqlite.store import SqliteStore
+    from flowstone_cli.view import RunView
 
 Mode = Literal["read", "write", "create"]
 
@@ -34,6 +34,7 @@ class Session:
         self.started_at = self.clock.now()
         self._store: SqliteStore | None = None
         self._prefix: int | None = None
+        self._found: list[str] = []
 
     @cached_property
     def settings(self) -> "Settings":
@@ -74,6 +75,11 @@ class Session:
             self._store = SqliteStore(self.settings.db, self.clock, mode=mode)
         return self._store
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether this is a project in which nothing has been run: its own database is not there yet."""
+        return self.settings.origins["db"] == "default" and not self.settings.db.exists()
+
     @cached_property
     def owners(self) -> "OwnerFiles":
         """Who owns runs in this database."""
@@ -85,26 +91,33 @@ class Session:
         """What is known of the life of a run's owner: alive, dead, unknown; None without an owner."""
         return None if row.owner is None else self.owners.life(row.owner).value
 
-    def owner_facts(self, row: "RunRow") -> "OwnerFacts | None":
-        """What a run's owner left about itself."""
-        return None if row.owner is None else self.owners.facts(row.owner)
-
     def find(self, form: str, mode: Mode = "read") -> "RunRow":
         """The run that RUN stands for; says on stderr which one it is unless that is plain."""
         from flowstone_cli import run_forms
 
         reader = run_forms.Reader(self.store(mode), self.life, self.clock.now())
         choice = run_forms.find(form, reader)
+        self._found.append(choice.row.id)
         if choice.echo:
             row = choice.row
-            self.say(f"{form} is {self.short(row.id)} {row.workflow}, {run_forms.in_words(row, reader)}")
+            self._echo(f"{form} is {self.short(row.id)} {row.workflow}, {run_forms.in_words(row, reader)}")
         return choice.row
 
-    def ledger(self, row: "RunRow") -> "Ledger":
-        """The fold of a run's journal."""
+    def view(self, row: "RunRow", stream: Stream) -> "RunView":
+        """All that a drawing of the run on that stream reads."""
         from flowstone.journal.ledger import Ledger
+        from flowstone_cli.view import RunView
 
-        return Ledger(self.store().events(row.id))
+        events = self.store().events(row.id)
+        return RunView(
+            row=row,
+            events=events,
+            ledger=Ledger(events),
+            life=self.life(row),
+            now=self.clock.now(),
+            owner_pid=None if row.owner is None else self.owners.facts(row.owner).pid,
+            id=self.short(row.id, stream),
+        )
 
     def short(self, run_id: str, stream: Stream | None = None) -> str:
         """An id as it is shown on a stream (default: stderr): short for people, whole in a pipe."""
@@ -114,10 +127,20 @@ class Session:
             self._prefix = self._store.prefix_length()
         return run_id[: self._prefix]
 
+    def shortened(self, text: str) -> str:
+        """A sentence for stderr with the ids of this command's runs as they are shown there."""
+        for run_id in self._found:
+            text = text.replace(run_id, self.short(run_id))
+        return text
+
     def say(self, text: str) -> None:
         """One line on stderr, unless -q; a stderr that takes nothing changes nothing."""
         if not self.options.quiet:
             self.tell(one_line(text) + "\n")
+
+    def _echo(self, text: str) -> None:
+        shown = one_line(text)
+        self.say(head(shown, self.err.width, self.err.glyph("…")) if self.err.terminal else shown)
 
     def tell(self, text: str) -> None:
         """Clean text on stderr, also under -q."""

@@ -152,7 +152,7 @@ def wants_color(color: str, terminal: bool, env: Mapping[str, str]) -> bool:
 def width_of(file: TextIO | None, terminal: bool, env: Mapping[str, str]) -> int:
     """Columns: COLUMNS if it is a positive number, else the terminal's, else 80."""
     columns = env.get("COLUMNS", "")
-    if columns.isascii() and columns.isdigit() and 0 < int(columns[:6]):
+    if columns.isascii() and columns.isdigit() and int(columns[:6]) > 0:
         return int(columns[:6])
     if terminal and file is not None:
         try:

@@ -69,7 +69,9 @@ class RunView:
         last = next((event.body() for event in reversed(self.events) if event.kind == Kind.RUN_INTERRUPTED), {})
         if self.row.owner is not None:
             last = {"pid": self.owner_pid, "code": "VANISHED"}
-        pid = f" (pid {last['pid']})" if last.get("pid") else ""
+        claims = (event.body() for event in reversed(self.events) if event.kind == Kind.RUN_CLAIMED)
+        number = last.get("pid") or next(claims, {}).get("pid")
+        pid = f" (pid {number})" if number else ""
         code = last.get("code", "VANISHED")
         if code == "TAKEOVER":
             return f"it was taken from its process{pid}"

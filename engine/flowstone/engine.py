@@ -1,4 +1,4 @@
-"""The engine: start, answer, resume, drive. It wires store, owners, library and clock together and decides nothing itself."""
+"""The engine: start, answer, resume, retry, cancel, resolve, drive. It wires the parts together and decides nothing itself."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -9,23 +9,26 @@ from typing import Any
 from flowstone.authoring.definition import Policy, WorkflowDefinition, definition_of
 from flowstone.authoring.inputs import bind
 from flowstone.clock import MICROSECONDS, Clock
-from flowstone.errors import BadSettings, Diverged, FlowError, LoadFailed, NotFound, TryAgain, UsageError
+from flowstone.errors import BadSettings, FlowError, LoadFailed, NotFound, TryAgain, UsageError
 from flowstone.identity import new_run_id, new_seed, present_user, who
-from flowstone.interrupts import Divergence
+from flowstone.journal.cut import cut_at, undo_again
 from flowstone.journal.events import Draft, Event, Kind, body_text
 from flowstone.journal.labels import typed_name
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.states import SETTLED, Status
-from flowstone.journal.summary import Index
 from flowstone.ports import AuditNote, Library, Life, NewRun, Owners, RunRow, Source, Store
-from flowstone.running.advance import Pass, Stop, outside_of_tasks
-from flowstone.running.answering import Word, decide, gate_meant
-from flowstone.running.body import Body, Program
+from flowstone.running.advance import outside_of_tasks
+from flowstone.running.answering import Word, decide, early_word, gate_meant, is_gate
+from flowstone.running.body import Program
+from flowstone.running.compensation import Names
 from flowstone.running.output import OutputLog
-from flowstone.running.ownership import Cause, claim_drafts, claimed, life_of, refuse_if_owned
-from flowstone.running.steps.gate import closing
+from flowstone.running.ownership import Cause, claimed, life_of, refuse_if_owned
+from flowstone.running.passing import Passing
+from flowstone.running.resolving import unresolved, word
+from flowstone.running.steps.child import AskedChild
+from flowstone.running.stopping import Stop
+from flowstone.running.taking import Taken, Taking
 from flowstone.running.work import has_work
-from flowstone.running.writer import Writer, summary_of
 from flowstone.settings import Settings
 from flowstone.values.codec import digest
 from flowstone.values.duration import parse
@@ -52,15 +55,6 @@ class Answered:
     repeated: bool
 
 
-@dataclass(slots=True)
-class _Taken:
-    """A run that this process owns, its body at the frontier."""
-
-    row: RunRow
-    body: Body
-    ledger: Ledger
-
-
 class Engine:
     """Runs workflows of one library over one store. One engine per process; `drive` belongs on that process's event loop."""
 
@@ -81,46 +75,62 @@ class Engine:
         self.clock = clock
         self.settings = settings
         self.stop = Stop()
-        """Set its code and call its `wake` to make `drive` put the run down."""
-        self._observe = observe or (lambda events: None)
+        """`stop.set(code)` makes `drive` put the run down."""
         self._output = output or OutputLog(clock)
         self._policy = Policy(retries=settings.retries, retry_delay=_checked(settings, "retry_delay"))
         self._park_after = parse(_checked(settings, "park_after"))
-        self._taken: dict[str, _Taken] = {}
+        self._taking = Taking(store, owners, clock, self._program, self._log)
+        self._passing = Passing(
+            store, owners, clock, self._output, self.stop, self, self._policy, observe or (lambda events: None)
+        )
+        self._taken: dict[str, Taken] = {}
+        self._driving: set[str] = set()
 
     # verbs
 
-    def start(self, workflow: str, data: Any = None, *, key: str | None = None) -> Started:
-        """Create a run of `workflow` with an input of plain JSON data, owned by this process.
+    def start(self, workflow: str, data: Any = None, *, key: str | None = None, detach: bool = False) -> Started:
+        """Create a run of `workflow` with an input of plain JSON data, owned by this process (`detach`: by nobody yet).
 
         Raises NotFound, LoadFailed, BadData (the input does not fit: `details` by path), TryAgain (the key is taken by a run with
         another input). Nothing is written then.
         """
         definition = self._definition(workflow)
-        bind(definition, data, where="the input")
-        version = self.library.version(workflow)
-        return self._create(definition, data, key, Source(version.hash, workflow, version.source))
-
-    def _create(self, definition: WorkflowDefinition, data: Any, key: str | None, source: Source) -> Started:
-        user, by, owner = self.settings.user or present_user(), who(), self.owners.enlist()
-        new = NewRun(new_run_id(), definition.name, source.version, key, user, owner)
-        wire = {"type": "cli", "user": user, "host": by["host"], "parent_run": None, "parent_step": None}
-        created = Draft(
-            Kind.RUN_CREATED,
-            text=body_text(
-                workflow=definition.name, input=data, version=source.version, seed=new_seed(), wire=wire, key=key, fork=None
-            ),
-        )
-        row = self.store.create(new, [created, claimed(owner, 1)], source=source, audit=AuditNote("run", json.dumps(by)))
+        bind(definition, data, where=workflow)
+        user = self.settings.user or present_user()
+        new = NewRun(new_run_id(), workflow, self._source(workflow).version, key, user, None if detach else self.owners.enlist())
+        row = self._create(new, json.dumps(data), None, who())
         if row.id == new.id:
             return Started(row, True)
         first = self.store.events(row.id)[0].body()
-        if row.workflow != definition.name or digest(json.dumps(first["input"])) != digest(json.dumps(data)):
+        if row.workflow != workflow or digest(json.dumps(first["input"])) != digest(json.dumps(data)):
             raise TryAgain(
                 f'the key "{key}" belongs to run {row.id} of {row.workflow}, which has another input',
                 hint=f"flow status {row.id}",
             )
         return Started(row, False)
+
+    def _create(self, new: NewRun, data: str, parent: RunRow | None, by: dict[str, Any]) -> RunRow:
+        wire = {
+            "type": "cli" if parent is None else "child",
+            "user": new.user,
+            "host": by["host"],
+            "parent_run": new.parent_run,
+            "parent_step": new.parent_step,
+        }
+        created = body_text(
+            workflow=new.workflow,
+            input=json.loads(data),
+            version=new.version,
+            seed=new_seed(),
+            wire=wire,
+            key=new.key,
+            fork=None,
+        )
+        drafts = [Draft(Kind.RUN_CREATED, text=created)]
+        if new.owner is not None:
+            drafts.append(claimed(new.owner, 1))
+        audit = AuditNote("run", json.dumps(by)) if parent is None else None
+        return self.store.create(new, drafts, source=self._source(new.workflow), audit=audit)
 
     def answer(
         self,
@@ -135,19 +145,54 @@ class Engine:
     ) -> Answered:
         """Record a person's word on a gate, after checking run, gate, deadline, policy and data under the store's lock.
 
-        Raises NotFound, AlreadyAnswered, NotAllowed, BadData. The run goes on when it is driven.
+        `early` keeps the word for a gate that the run has not reached; it is checked when the gate opens. Raises NotFound,
+        AlreadyAnswered, NotAllowed, BadData. The run goes on when it is driven.
         """
         row = self.store.run(run_id)
-        gate = gate_meant(Ledger(self.store.events(run_id)), row, reason, "approve" if yes else "reject")
-        said = who() | ({"user": by} if by else {"user": self.settings.user or present_user()})
-        word = Word(yes, data, comment, said)
+        said = who() | {"user": by or self.settings.user or present_user()}
+        said_word = Word(yes, data, comment, said)
+        action = "approve" if yes else "reject"
+        audit = AuditNote(action, json.dumps(said))
+        ledger = Ledger(self.store.events(run_id))
+        if early and reason is not None and not is_gate(ledger, reason):
+            row, written = self.store.post(
+                run_id, None, lambda run, events: early_word(said_word, run, events, reason), audit=audit
+            )
+            return Answered(row, f"approve:{reason}", reason, repeated=not written)
+        gate = gate_meant(ledger, row, reason, action)
         row, written = self.store.post(
             run_id,
             gate.key,
-            lambda run, events: decide(word, run, events, self.clock.now(), self.settings.approvers),
-            audit=AuditNote("approve" if yes else "reject", json.dumps(said)),
+            lambda run, events: decide(said_word, run, events, self.clock.now(), self.settings.approvers),
+            audit=audit,
         )
         return Answered(row, gate.key, typed_name(gate.key, gate.name), repeated=not written)
+
+    def resolve(self, run_id: str, step: str, outcome: str, *, result: Any = None, reason: str) -> RunRow:
+        """Say what became of a step whose outcome is unknown: "succeeded" with its result, "failed", or "retry".
+
+        Raises NotFound, TryAgain. The run goes on when it is driven.
+        """
+        by = who() | {"user": self.settings.user or present_user()}
+
+        def said(run: RunRow, events: list[Event]) -> list[Draft]:
+            return [word(unresolved(Ledger(events), run, step), outcome, result, by, reason)]
+
+        return self.store.post(run_id, None, said, audit=AuditNote("resolve", json.dumps(by)))[0]
+
+    def cancel(self, run_id: str, reason: str, *, undo: bool = True) -> RunRow:
+        """Request that a run be cancelled; it is when it is driven, here or by its live owner. Again is no harm.
+
+        Raises UsageError if the run has ended otherwise.
+        """
+        by = who() | {"user": self.settings.user or present_user()}
+
+        def request(run: RunRow, events: list[Event]) -> list[Draft]:
+            if run.status in SETTLED or Ledger(events).cancel_request is not None:
+                return []
+            return [Draft(Kind.RUN_CANCEL_REQUESTED, text=body_text(by=by, reason=reason, undo=undo))]
+
+        return self.store.post(run_id, None, request, audit=AuditNote("cancel", json.dumps(by)))[0]
 
     def resume(self, run_id: str, reason: str | None = None, *, takeover: bool = False) -> RunRow:
         """Take up a run that is suspended, sleeping or interrupted; `drive` then goes on with it.
@@ -161,8 +206,8 @@ class Engine:
         if row.status in SETTLED:
             raise UsageError(f"run {run_id} has {row.status}: there is nothing to resume", hint=f"flow retry {run_id}")
         refuse_if_owned(self.owners, row, takeover=takeover)
-        passes = self._passes(row, reason)
-        self._taken[run_id] = self._take(row, Cause("resume", who(), passes, takeover))
+        cause = Cause("resume", who(), self._passes(row, reason), takeover)
+        self._taken[run_id] = self._taking.claim(row, cause)
         return self._taken[run_id].row
 
     def _passes(self, row: RunRow, reason: str | None) -> list[str]:
@@ -176,6 +221,19 @@ class Engine:
             names = ", ".join(typed_name(gate.key, gate.name) for gate in gates) or "none"
             raise NotFound(f'run {row.id} is not suspended at "{reason}"; open: {names}', hint=f"flow status {row.id}")
         return meant
+
+    def retry(self, run_id: str, step: str | None = None) -> RunRow:
+        """Re-open a failed or cancelled run at the step whose failure left the body, or at `step`; `drive` then goes on with it.
+
+        Once an undo has begun only the undo goes on. Raises UsageError, NotFound (no such step), RunOwned, Diverged.
+        """
+        row = self.store.run(run_id)
+        if row.status not in (Status.FAILED, Status.CANCELLED):
+            hint = f"flow resume {run_id}" if row.status is not Status.COMPLETED else f"flow fork {run_id} --from STEP"
+            raise UsageError(f"run {run_id} is {row.status}: only a failed or cancelled run is retried", hint=hint)
+        ledger = Ledger(self.store.events(run_id))
+        self._taken[run_id] = self._taking.reopen(row, Cause("retry", who()), _cut(row, ledger, step))
+        return self._taken[run_id].row
 
     def life(self, row: RunRow) -> Life | None:
         """Whether the run's owner lives; None if it has none."""
@@ -192,77 +250,104 @@ class Engine:
             taken = self._taken.pop(run_id, None) or await self._take_if_free(run_id, verb)
             if taken is not None:
                 await self._pass(taken, limit)
-                return self.store.run(run_id)
+                row = self.store.run(run_id)
+                if not (row.status is Status.RUNNING and row.owner is None and self._has_work(row)):
+                    return row
             row = self.store.run(run_id)
-            if self.stop.code is not None:
-                return row
-            if row.owner is None or row.status in SETTLED:
+            if self.stop.code is not None or row.owner is None or row.status in SETTLED:
                 return row
             await self.clock.wait(self.clock.now() + FOLLOW)
 
-    async def _take_if_free(self, run_id: str, verb: str) -> _Taken | None:
+    async def _pass(self, taken: Taken, park_after: int | None) -> None:
+        run_id = taken.row.id
+        self._driving.add(run_id)
+        names = Names(self._definition(taken.row.workflow).function, self.library.step)
+        try:
+            await self._passing.run(taken, names, park_after)
+        finally:
+            self._driving.discard(run_id)
+        await self._tell_parent(self.store.run(run_id))
+
+    async def _take_if_free(self, run_id: str, verb: str) -> Taken | None:
         row = self.store.run(run_id)
-        if row.status in SETTLED:
+        if row.status in SETTLED or run_id in self._driving:
             return None
         if row.owner is not None and row.owner == self.owners.enlist():
-            return await self._outside(lambda: self._with_body(row))
-        if self.life(row) not in (None, Life.DEAD):
-            return None
-        if not has_work(Ledger(self.store.events(run_id)), self.clock.now()):
+            return await self._outside(lambda: self._taking.replayed(row))
+        if self.life(row) not in (None, Life.DEAD) or not self._has_work(row):
             return None
         with suppress(TryAgain):  # somebody else was first: follow them
-            return await self._outside(lambda: self._take(row, Cause(verb, who())))
+            return await self._outside(lambda: self._taking.claim(row, Cause(verb, who())))
         return None
 
-    # taking a run up, and a pass
+    def _has_work(self, row: RunRow) -> bool:
+        return has_work(Ledger(self.store.events(row.id)), self.clock.now())
 
-    def _take(self, row: RunRow, cause: Cause) -> _Taken:
-        """Replay to the frontier, and only if code and history fit, claim."""
-        taken = self._with_body(row)
-        version = self.library.version(row.workflow)
-        drafts, verb = claim_drafts(self.owners, row, taken.ledger, cause, version.hash)
-        now = self.clock.now()
-        drafts += [closing(key, taken.ledger.operations[key].last.number, "resumed", by=cause.by, at=now) for key in cause.passes]
-        index = Index().after(self.store.events(row.id)).after(drafts)
-        claimed_row = self.store.claim(
-            row,
-            self.owners.enlist(),
-            drafts,
-            verb=verb,
-            source=Source(version.hash, row.workflow, version.source),
-            audit=AuditNote(cause.verb, json.dumps(cause.by)),
-            summary=summary_of(index),
-        )
-        for event in self.store.events(row.id, after=taken.ledger.count - 1):
-            taken.ledger.apply(event)
-        return _Taken(claimed_row, taken.body, taken.ledger)
+    # children (see running/children.py)
 
-    def _with_body(self, row: RunRow) -> _Taken:
-        events = self.store.events(row.id)
-        ledger = Ledger(events)
-        body = Body(row.id, ledger, self._program(row.workflow, ledger.created["input"]), self._log)
+    async def ensure_child(self, child: str, asked: AskedChild, parent: str) -> None:
+        """Create the child run of that id, unless it exists; re-open it if it has failed."""
         try:
-            body.replay()
-        except Divergence as divergence:
-            body.close()
-            raise Diverged(
-                f"run {row.id}: {divergence.message}",
-                details=["nothing was run and nothing was written"],
-                hint=f"undo the edit, or look for randomness, the clock or a set's order in the body; then flow resume {row.id}",
-            ) from None
-        return _Taken(row, body, ledger)
+            row = self.store.run(child)
+        except NotFound:
+            above = self.store.run(parent)
+            version = self._source(asked.workflow.name).version
+            owner = self.owners.enlist()
+            new = NewRun(child, asked.workflow.name, version, None, above.user, owner, parent, asked.key)
+            self._create(new, asked.input_text, above, who())
+            return
+        if row.status in (Status.FAILED, Status.CANCELLED):
+            ledger = Ledger(self.store.events(child))
+            cut = _cut(row, ledger, None)
+            self._taken[child] = await self._outside(lambda: self._taking.reopen(row, Cause("retry", who()), cut))
 
-    def _program(self, workflow: str, data: Any) -> Program:
-        definition = self._definition(workflow)
-        arguments, named = bind(definition, data, where="the run's recorded input")
+    async def drive_child(self, child: str) -> tuple[RunRow, Ledger]:
+        """Carry a child on until it ends or parks."""
+        row = await self.drive(child)
+        return row, Ledger(self.store.events(child))
+
+    async def cancel_child(self, child: str, reason: str) -> None:
+        """Request the cancelling of a child."""
+        with suppress(NotFound):  # it was recorded and never made
+            self.cancel(child, reason)
+
+    async def _tell_parent(self, row: RunRow) -> None:
+        """A child's end is mail for a parent that somebody else drives, or nobody."""
+        if row.parent_run is None or row.status not in SETTLED or row.parent_run in self._driving:
+            return
+
+        def report(parent: RunRow, events: list[Event]) -> list[Draft]:
+            operation = Ledger(events).operations.get(row.parent_step or "")
+            if parent.status in SETTLED or operation is None or not operation.open:
+                return []
+            return [Draft(Kind.STEP_REPORTED, row.parent_step, operation.last.number, body_text(child=row.id, status=row.status))]
+
+        self.store.post(row.parent_run, None, report)
+
+    # code
+
+    def _program(self, row: RunRow, data: Any) -> Program:
+        definition = self._definition(row.workflow)
+        arguments, named = bind(definition, data, where=f"{row.workflow} (the run's recorded one)")
         return Program(
             workflow=definition,
             arguments=arguments,
             named=named,
-            version=self.library.version(workflow).hash,
+            source=self._source(row.workflow),
             find_step=self.library.step,
+            find_workflow=self._find_workflow,
             policy=self._policy,
         )
+
+    def _source(self, workflow: str) -> Source:
+        version = self.library.version(workflow)
+        return Source(version.hash, workflow, version.source)
+
+    def _find_workflow(self, function: Any) -> WorkflowDefinition | None:
+        if isinstance(function, str):
+            return self._definition(function) if function in self.library.names() else None
+        found = definition_of(function)
+        return found if isinstance(found, WorkflowDefinition) else None
 
     def _definition(self, workflow: str) -> WorkflowDefinition:
         definition = definition_of(self.library.load(workflow))
@@ -270,23 +355,24 @@ class Engine:
             raise LoadFailed(f"{workflow} is not a workflow")
         return definition
 
-    async def _pass(self, taken: _Taken, park_after: int | None) -> None:
-        index = Index().after(self.store.events(taken.row.id))
-        writer = Writer(self.store, taken.row, taken.ledger, index, self._observe, self._output)
-        try:
-            await Pass(
-                taken.body, writer, self.clock, self._output, self.stop, epoch=taken.row.epoch, park_after=park_after
-            ).run()
-        finally:
-            writer.close()
-
-    async def _outside(self, function: Callable[[], _Taken]) -> _Taken:
-        result: list[_Taken] = []
+    async def _outside(self, function: Callable[[], Taken]) -> Taken:
+        result: list[Taken] = []
         await outside_of_tasks(lambda: result.append(function()))
         return result[0]
 
     def _log(self, level: int, message: str) -> None:
         self._output.add(None, None, "err" if level >= 30 else "out", message + "\n")
+
+
+def _cut(row: RunRow, ledger: Ledger, step: str | None) -> dict[str, Any]:
+    """Where a run that has ended is re-opened."""
+    if ledger.undoing is not None:
+        if (ledger.error or {}).get("code") == "UNDO_FAILED" and step is None:
+            return undo_again(ledger)
+        raise UsageError(
+            f"run {row.id} has undone what it did: it cannot go on from there", hint=f"flow fork {row.id} --from STEP"
+        )
+    return cut_at(ledger, step or (ledger.error or {}).get("step"))
 
 
 def _checked(settings: Settings, name: str) -> Any:

@@ -146,6 +146,8 @@ class OwnerFacts:
     pid: int | None
     host: str | None
     user: str | None
+    seen_at: int | None = None
+    """When it last showed that it lives, in microseconds UTC."""
 
 
 class Owners(Protocol):
@@ -161,6 +163,10 @@ class Owners(Protocol):
 
     def facts(self, owner: str) -> OwnerFacts:
         """What is known about that owner."""
+        ...
+
+    def beat(self) -> None:
+        """Show that this process lives, so that it can be told later until when it did."""
         ...
 
     def retire(self) -> None:

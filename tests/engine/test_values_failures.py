@@ -3,6 +3,7 @@
 import abc
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -385,10 +386,11 @@ def test_light_rooms_do_not_import_pydantic() -> None:
     code = (
         "import sys, flowstone.values.failures, flowstone.values.duration; assert not [m for m in sys.modules if 'pydantic' in m]"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
     plain = """import sys
 from flowstone.values.codec import record, restore
 assert restore(1, int) == record(1, int).value
 assert restore([], list[str]) == record([], list[str]).value
 assert "pydantic" not in sys.modules"""
-    subprocess.run([sys.executable, "-c", plain], check=True)
+    subprocess.run([sys.executable, "-c", plain], check=True, env=environment)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("flowstone.testing.store_contract")
+pytest.register_assert_rewrite("flowstone.testing.store_contract", "flowstone.testing.store_reading_contract")
 
 ENGINE = Path(__file__).parents[2] / "engine"
 

@@ -1,5 +1,6 @@
 """Whether the process behind an owner id lives."""
 
+import fcntl
 import json
 import os
 import signal
@@ -64,6 +65,15 @@ def test_a_killed_process_is_dead(owners: OwnerFiles, path: Path, start: Start) 
     assert owners.life(owner) is Life.DEAD
 
 
+def test_two_who_ask_at_once_do_not_take_each_other_for_the_owner(owners: OwnerFiles, path: Path, start: Start) -> None:
+    process, owner = started(start, path)
+    process.kill()
+    process.wait()
+    with (beside(path, "-owners") / owner).open() as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        assert owners.life(owner) is Life.DEAD
+
+
 def test_a_killed_process_is_dead_before_its_parent_notices(owners: OwnerFiles, path: Path, start: Start) -> None:
     process, owner = started(start, path)
     beside(path, "-owners").joinpath(owner).unlink()
@@ -113,7 +123,8 @@ def test_another_host_is_never_dead(owners: OwnerFiles, path: Path) -> None:
     owner = f"{new_owner_id()}.{'0' * 12}.{process.boot}.{process.namespace}.{process.pid}.{process.start}"
     beside(path, "-owners").joinpath(owner).write_text(json.dumps({"pid": 7, "host": "elsewhere", "user": "bob"}))
     assert owners.life(owner) is Life.UNKNOWN
-    assert owners.facts(owner) == OwnerFacts(pid=int(process.pid), host="elsewhere", user="bob")
+    facts = owners.facts(owner)
+    assert (facts.pid, facts.host, facts.user) == (int(process.pid), "elsewhere", "bob")
     assert owner in files(path)
 
 
@@ -121,7 +132,8 @@ def test_facts_come_from_the_file_or_from_the_id(owners: OwnerFiles, path: Path,
     monkeypatch.setenv("FLOW_USER", "ann")
     me = owners.enlist()
     host = os.uname().nodename
-    assert owners.facts(me) == OwnerFacts(os.getpid(), host, "ann")
+    facts = owners.facts(me)
+    assert (facts.pid, facts.host, facts.user) == (os.getpid(), host, "ann")
     beside(path, "-owners").joinpath(me).unlink()
     assert owners.facts(me) == OwnerFacts(os.getpid(), host, None)
 
@@ -147,18 +159,32 @@ def test_retiring_removes_the_file(path: Path) -> None:
     owners.retire()
 
 
-def test_enlisting_removes_what_the_dead_left(path: Path, start: Start) -> None:
-    process, dead = started(start, path)
+def test_a_beat_tells_until_when_a_process_lived(owners: OwnerFiles, path: Path) -> None:
+    file = beside(path, "-owners") / owners.enlist()
+    os.utime(file, (5, 5))
+    assert owners.facts(file.name).seen_at == 5_000_000
+    owners.beat()
+    seen_at = owners.facts(file.name).seen_at
+    assert seen_at is not None
+    assert seen_at > 5_000_000
+
+
+def test_enlisting_removes_what_the_dead_left_long_ago(path: Path, start: Start) -> None:
+    killed = [started(start, path) for _ in range(2)]
     _, alive = started(start, path)
-    process.kill()
-    process.wait()
+    for process, _ in killed:
+        process.kill()
+        process.wait()
+    (_, long_dead), (_, just_dead) = killed
     folder = beside(path, "-owners")
-    (folder / f"unfinished-{dead}").touch()
-    (folder / "something else").touch()
+    left = [folder / long_dead, folder / f"unfinished-{long_dead}", folder / alive, folder / "something else"]
+    for file in left:
+        file.touch()
+        os.utime(file, (5, 5))
     owners = OwnerFiles(path)
     me = owners.enlist()
-    assert files(path) == {alive, me, "something else"}
-    assert owners.life(dead) is Life.DEAD
+    assert files(path) == {just_dead, alive, me, "something else"}
+    assert owners.life(long_dead) is owners.life(just_dead) is Life.DEAD
     owners.retire()
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from flowstone.storage.sqlite.store import SqliteStore
-from flowstone.testing.store_contract import Opened, SetClock, StoreContract
+from flowstone.testing.store_contract import StoreContract
+from flowstone.testing.store_fixtures import Opened, SetClock
 
 
 class TestSqliteStore(StoreContract):

@@ -10,7 +10,7 @@ import pytest
 from flowstone.errors import StorageFailed
 from flowstone.ports import Change
 from flowstone.storage.sqlite.store import SqliteStore
-from flowstone.testing.store_contract import CREATED, STARTED, SUCCEEDED, SetClock, new_run
+from flowstone.testing.store_fixtures import CREATED, STARTED, SUCCEEDED, SetClock, new_run
 
 from .conftest import Answer
 
@@ -129,7 +129,7 @@ try:
 except StorageFailed as error:
     print(error.message)
 """
-    assert "failed (SQLITE_IOERR_WRITE)" in answer(LIMITED.format(20_000) + program, path)
+    assert "failed (SQLITE_IOERR" in answer(LIMITED.format(40_000) + program, path)
     assert [entry.name for entry in path.parent.iterdir()] == ["flow.db-lock"]
 
 

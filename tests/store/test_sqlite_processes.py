@@ -2,6 +2,7 @@
 
 import shutil
 import signal
+import sqlite3
 import subprocess
 import threading
 import time
@@ -12,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from flowstone.errors import StorageFailed, TryAgain
-from flowstone.journal.events import Draft, Kind
-from flowstone.ports import Change, Filter
+from flowstone.journal.events import Draft, Event, Kind
+from flowstone.ports import Change, Filter, RunRow
 from flowstone.storage.sqlite.paths import beside
 from flowstone.storage.sqlite.store import SqliteStore
 from flowstone.storage.sqlite.write_lock import WriteLock
-from flowstone.testing.store_contract import CREATED, STARTED, SetClock, new_run
+from flowstone.testing.store_fixtures import CREATED, STARTED, SetClock, new_run
 
-from .conftest import Answer, Start
+from .conftest import Start
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ for run in store.runs(Filter(workflow="shop")):
 CREATES_BY_KEY = (
     PREAMBLE
     + """
-from flowstone.testing.store_contract import CREATED, new_run
+from flowstone.testing.store_fixtures import CREATED, new_run
 store = SqliteStore(path, SystemClock())
 print("ready", flush=True)
 sys.stdin.readline()
@@ -202,6 +203,21 @@ def test_ctrl_c_ends_the_waiting_for_the_lock(store: SqliteStore, path: Path, st
     assert out == "interrupted\n"
 
 
+def test_a_program_that_does_not_know_our_lock_cannot_write_between_our_reading_and_writing(
+    store: SqliteStore, path: Path
+) -> None:
+    store.create(new_run(), [CREATED])
+    foreign = sqlite3.connect(path, timeout=0)
+
+    def decide(_row: RunRow, _events: list[Event]) -> list[Draft]:
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            foreign.execute("update runs set mail = 7")
+        return [Draft(Kind.STEP_REPORTED)]
+
+    assert store.post("a00000000000", None, decide)[0].mail == 1
+    foreign.close()
+
+
 def test_one_store_is_shared_by_threads(store: SqliteStore) -> None:
     store.create(new_run(), [CREATED])
     failures: list[BaseException] = []
@@ -273,65 +289,6 @@ def test_a_store_whose_file_was_replaced_leaves_the_new_file_alone(store: Sqlite
     again = SqliteStore(path, SetClock())
     assert again.run("a00000000000").mail == 1
     again.close()
-
-
-FORKS = (
-    PREAMBLE
-    + """
-store = SqliteStore(path, SystemClock())
-child = os.fork()
-if child == 0:
-    for ask in (lambda: store.run("a00000000000"), lambda: store.post("a00000000000", None, lambda row, events: [])):
-        try:
-            ask()
-        except StorageFailed as error:
-            print(error.message, flush=True)
-    store.close()
-    own = SqliteStore(path, SystemClock())
-    own.post("a00000000000", None, lambda row, events: [Draft(Kind.STEP_REPORTED)])
-    own.close()
-    sys.exit(0)
-assert os.waitpid(child, 0)[1] == 0
-store.post("a00000000000", None, lambda row, events: [Draft(Kind.STEP_REPORTED)])
-print(store.run("a00000000000").mail)
-store.close()
-"""
-)
-
-
-def test_a_forked_child_cannot_use_its_parents_store(store: SqliteStore, path: Path, answer: Answer) -> None:
-    store.create(new_run(), [CREATED])
-    lines = answer(FORKS, path).splitlines()
-    assert [("before this process was forked" in line) for line in lines[:2]] == [True, True]
-    assert lines[2:] == ["2"]
-    store.close()
-
-
-FORKS_AND_DIES = (
-    PREAMBLE
-    + """
-with WriteLock(beside(path, "-lock"), 1).held():
-    if os.fork() == 0:
-        os.close(1)
-        print("child", file=sys.stderr, flush=True)
-        os.read(0, 1)
-        os._exit(0)
-    print("forked", flush=True)
-    os.kill(os.getpid(), 9)
-"""
-)
-
-
-def test_a_child_that_outlives_its_parent_does_not_keep_the_lock(path: Path, start: Start) -> None:
-    patient = SqliteStore(path, SetClock(), mode="create", timeout=20)
-    process = start(FORKS_AND_DIES, path)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    assert process.stdout.readline() == "forked\n"
-    assert process.stderr.readline() == "child\n"
-    process.wait()
-    patient.create(new_run(), [CREATED])
-    patient.close()
 
 
 ACKNOWLEDGES = (

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flowstone.journal.events import Event
+from flowstone.journal.cut import cut_at
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.states import Status
 from flowstone.journal.waits import summary_json
@@ -76,7 +77,11 @@ class Journal:
         return self.add("run.resumed", by={"user": "ana"}, cause=cause, passes=list(passes))
 
     def reopened(self, cut: Any = None) -> "Journal":
-        return self.add("run.reopened", by={"user": "ana"}, cut=cut)
+        """Re-open the run at the step of that key."""
+        made = cut_at(self.ledger(), cut)
+        kept = self.ledger()
+        kept.cut(made)
+        return self.add("run.reopened", by={"user": "ana"}, cut=made, steps=len(kept.operations), done=kept.done)
 
     def completed(self, output: Any = None) -> "Journal":
         return self.add("run.completed", output=output)

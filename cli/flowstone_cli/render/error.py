@@ -15,9 +15,19 @@ def tell(error: FlowError, session: "Session") -> None:
     """Write the error to stderr; a stderr that takes nothing changes nothing."""
     stream = session.err
     try:
-        stream.write(document(error) if session.options.json else lines(error, stream))
+        text = document(error) if session.options.json else session.shortened(lines(error, stream))
+        stream.write(text + _trace(error) if session.options.verbose and not session.options.json else text)
     except (FlowError, ReaderGone):
         return
+
+
+def _trace(error: FlowError) -> str:
+    """For -v: what the error comes from, such as the failed import of a workflow's file."""
+    if error.__cause__ is None:
+        return ""
+    import traceback
+
+    return clean("".join(traceback.format_exception(error.__cause__)))
 
 
 def document(error: FlowError) -> str:

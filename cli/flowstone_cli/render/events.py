@@ -11,6 +11,9 @@ from flowstone_cli.clean import left, right
 from flowstone_cli.render.text import line, tsv
 from flowstone_cli.terminal import Stream
 
+MOST = 500
+"""Characters of a body that are looked at for one line."""
+
 
 def people(events: Sequence[Event], stream: Stream) -> str:
     """Number, time since the start, kind, step, and as much of the body as fits."""
@@ -22,7 +25,8 @@ def people(events: Sequence[Event], stream: Stream) -> str:
         step = f"{label_of(event.step)}{attempt}" if event.step else ""
         since = "+" + took_words(event.at - events[0].at)
         start = f"{right(str(event.n), digits)}  {right(since, 8)}  {left(event.kind, kinds)}  "
-        made.append(line(stream, start, f"{step}  " if step else "", ("" if event.text == "{}" else json_text.safe(event.text[:500]), "quiet")))
+        body = "" if event.text == "{}" else json_text.safe(event.text[:MOST])
+        made.append(line(stream, start, f"{step}  " if step else "", (body, "quiet")))
     return "".join(made)
 
 

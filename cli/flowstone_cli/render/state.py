@@ -34,8 +34,9 @@ def people(state: State, workflow: str, run_id: str, events: Sequence[Event], st
     made += _section("input", [("", state["input"])] if state["input"] is not None else [], stream)
     made += _section("results", [(label_of(key), value) for key, value in state["results"].items()], stream)
     made += _section("state", list(state["state"].items()), stream)
-    still = [(label_of(key), status) for key, status in state["steps"].items() if status not in ("succeeded", "cancelled")]
-    return made + _section("open", still, stream, bare=True)
+    unsettled = [(label_of(key), status) for key, status in state["steps"].items() if status not in ("succeeded", "cancelled")]
+    made += _section("failed", [one for one in unsettled if one[1] == "failed"], stream, bare=True)
+    return made + _section("open", [one for one in unsettled if one[1] != "failed"], stream, bare=True)
 
 
 def piped(state: State) -> str:

@@ -8,7 +8,7 @@ from flowstone.journal.phase import Phase
 from flowstone.journal.scale import Scale, scale_of
 from flowstone.journal.timeline import Span, busy, span_document, working
 from flowstone.journal.words import duration_words, took_words
-from flowstone_cli.clean import fit, left, one_line, right
+from flowstone_cli.clean import cells, fit, left, one_line, right
 from flowstone_cli.render.bars import Bars, axis, labels
 from flowstone_cli.render.status import MOST_STEPS, name_width
 from flowstone_cli.render.text import Part, count, line, tsv
@@ -99,9 +99,9 @@ def _head(view: RunView, worked: int, scale: Scale, stream: Stream) -> str:
     hides = f"{count(len(scale.cuts), 'cut')} {'hides' if len(scale.cuts) == 1 else 'hide'} {took_words(scale.hidden)}"
     gap = "   " if wide else "  "
     parts = [took, *([hides] if scale.cuts else []), f"{_cell_words(scale.per_cell)}/cell"]
-    if wide:
-        parts.append(_legend(stream))
     rest = gap + gap.join(parts)
+    if wide and cells(rest + _legend(stream)) + len(view.id) + 14 <= stream.width:
+        rest += gap + _legend(stream)
     workflow = fit(one_line(view.row.workflow), max(8, stream.width - len(view.id) - len(rest) - 3), stream.glyph("…"))
     return line(stream, (stream.glyph(phase), phase), f" {workflow} {view.id}", rest)
 

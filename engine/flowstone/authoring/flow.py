@@ -17,7 +17,6 @@ from flowstone.authoring.definition import Done, Failed, Policy, checked
 from flowstone.authoring.requests import ApprovalRequest, Request, Site, SleepRequest, StepRequest, SuspendRequest
 from flowstone.clock import to_datetime
 from flowstone.errors import BadData
-from flowstone.interrupts import Interrupt, RunCancelled
 from flowstone.values.duration import parse
 
 Ts = TypeVarTuple("Ts")
@@ -56,8 +55,8 @@ class Operations(Protocol):
         """Refuse the call unless it comes from the body of a pass that is going on."""
         ...
 
-    def raise_in_body(self, interrupt: Interrupt) -> NoReturn:
-        """Raise where the body called; it counts even if the body swallows it."""
+    def cancel_body(self, reason: str) -> NoReturn:
+        """Cancel the run; it counts even if the body swallows what is raised."""
         ...
 
 
@@ -246,8 +245,7 @@ class Flow:
 
     def cancel(self, reason: str) -> NoReturn:
         """End the run as cancelled."""
-        self._operations.require_body("flow.cancel")
-        self._operations.raise_in_body(RunCancelled(reason))
+        self._operations.cancel_body(reason)
 
     # what writes nothing
 

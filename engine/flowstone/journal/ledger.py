@@ -35,10 +35,10 @@ class Operation:
     key: str
     name: str
     kind: str
-    """step, sleep, suspend, approval, state or child."""
+    """step, child, sleep, suspend, approval or state; undo and on_error are the engine's own, no operation of the body."""
     function: str | None
-    branch: str
-    position: int
+    branch: str | None
+    position: int | None
     digest: str | None
     opened: dict[str, Any]
     """The body of the event that began it."""
@@ -52,7 +52,11 @@ class Operation:
     failures: int = 0
     """How many attempts raised: what counts against the retries."""
     answer: Event | None = None
-    """The last gate.answered, read or not."""
+    """The last piece of mail for it, read or not: gate.answered, step.resolved, step.reported."""
+    child: str | None = None
+    """The run that a child step stands for."""
+    failure: Event | None = None
+    """The final step.failed of a step whose on_error has not ended yet: it counts from that end on."""
 
     @property
     def last(self) -> Attempt:
@@ -63,6 +67,16 @@ class Operation:
     def is_gate(self) -> bool:
         """Whether a person's word ends it."""
         return self.kind in ("approval", "suspend")
+
+    @property
+    def of_body(self) -> bool:
+        """Whether the body asked for it; else it is an undo or an on_error."""
+        return self.branch is not None
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether an attempt with an unknown outcome may be followed by another."""
+        return bool((self.opened.get("policy") or {}).get("repeatable", True))
 
     @property
     def open(self) -> bool:
@@ -78,8 +92,17 @@ class Ledger:
         self.by_place: dict[tuple[str, int], Operation] = {}
         """Operations by branch and position in it: their identity for replay."""
         self.waits: dict[str, Operation] = {}
-        """Open operations that wait for something outside: gates, sleeps, retries."""
+        """Open operations that wait for something outside: gates, sleeps, retries, child runs, unknown outcomes."""
         self.completions: list[Event] = []
+        """What is handed out to the body, in this order."""
+        self.made: dict[str, int] = {}
+        """The highest number of an attempt or round by key, those before a cut included."""
+        self.children: dict[str, str] = {}
+        """The child run by the key of its step; a step begun again after a cut goes on with the same child."""
+        self.unhandled: set[str] = set()
+        """Keys of steps whose on_error has not ended."""
+        self.early: dict[str, Event] = {}
+        """Answers to gates that are not open yet, by key."""
         self.state: dict[str, Any] = {}
         self.created: dict[str, Any] = {}
         self.version = ""
@@ -90,6 +113,12 @@ class Ledger:
         self.output: Any = None
         self.error: dict[str, Any] | None = None
         self.cancel_request: Event | None = None
+        self.cancelling: dict[str, Any] | None = None
+        """The body of run.cancelling, once the cancel has reached the body."""
+        self.undoing: dict[str, Any] | None = None
+        """Why the undo has begun: how the body ended."""
+        self.ending_n: int | None = None
+        """The first event of the append that ended the run."""
         self.cancelled: dict[str, Any] | None = None
         self.suspension: dict[str, Any] | None = None
         """The body of the last run.suspended, while it holds."""
@@ -116,6 +145,47 @@ class Ledger:
         if handler is not None:
             handler(self, event)
 
+    def next_attempt(self, key: str) -> int:
+        """The number of the next attempt or round of a key; numbers are never used twice, not after a cut either."""
+        return self.made.get(key, 0) + 1
+
+    def reopen(self, cut: dict[str, Any]) -> None:
+        """The run is open again, with what the cut keeps (see cut.py). The same cut again changes nothing."""
+        self.status = Status.RUNNING
+        self.finished_at = self.error = self.cancelled = None
+        self.cancel_request = self.cancelling = self.ending_n = None
+        if not cut["again"]:
+            self.undoing = None
+        self.cut(cut)
+
+    def cut(self, cut: dict[str, Any]) -> None:
+        """Keep what a cut keeps."""
+        late = set(cut["late"])
+        kept = [event for event in self.completions if event.n < cut["n"]]
+        kept += [event for event in self.completions if event.n in late and event.n >= cut["n"]]
+        numbers = {event.n for event in kept}
+        for operation in list(self.operations.values()):
+            if operation.asked_n >= cut["n"] and operation.key not in cut["keep"]:
+                self._drop(operation)
+            elif operation.key in cut["again"] or (
+                operation.of_body and operation.completion is not None and operation.completion.n not in numbers
+            ):
+                _reopen(operation)
+        self.completions = kept
+        self.done = sum(self._succeeded(event) for event in kept)
+        changes = [self.operations[event.step or ""] for event in kept if event.kind == Kind.STATE_SET]
+        self.state = {change.opened["state"]: change.opened["value"] for change in changes}
+
+    def _drop(self, operation: Operation) -> None:
+        del self.operations[operation.key]
+        if operation.branch is not None and operation.position is not None:
+            del self.by_place[operation.branch, operation.position]
+        self.waits.pop(operation.key, None)
+
+    def _succeeded(self, event: Event) -> bool:
+        operation = self.operations.get(event.step or "")
+        return operation is not None and operation.status is StepStatus.SUCCEEDED
+
     def open_gates(self) -> list[Operation]:
         """Gates that nobody has closed, in the order they opened."""
         return [operation for operation in self.waits.values() if operation.is_gate]
@@ -130,15 +200,16 @@ class Ledger:
             name=body["name"],
             kind=kind,
             function=body.get("function"),
-            branch=body["branch"],
-            position=body["position"],
+            branch=body.get("branch"),
+            position=body.get("position"),
             digest=body.get("digest"),
             opened=body,
             asked_n=event.n,
             asked_at=event.at,
         )
         self.operations[operation.key] = operation
-        self.by_place[operation.branch, operation.position] = operation
+        if operation.branch is not None and operation.position is not None:
+            self.by_place[operation.branch, operation.position] = operation
         self.current = operation.key
         return operation
 
@@ -148,19 +219,31 @@ class Ledger:
     def _complete(self, event: Event, operation: Operation, status: StepStatus) -> None:
         operation.status = status
         operation.completion = event
-        self.completions.append(event)
+        if operation.of_body:
+            self.completions.append(event)
         self.waits.pop(operation.key, None)
         self.deaths = 0
-        if status is StepStatus.SUCCEEDED:
+        if status is StepStatus.SUCCEEDED and operation.of_body:
             self.done += 1
+        handled = self.operations.get(operation.opened.get("handles", ""))
+        if handled is not None and handled.failure is not None:
+            failure, handled.failure = handled.failure, None
+            self.unhandled.discard(handled.key)
+            self._complete(failure._replace(n=event.n, at=event.at), handled, StepStatus.FAILED)
+
+    def _begin_attempt(self, event: Event, operation: Operation, status: str = "running") -> None:
+        number = event.attempt or 1
+        self.made[operation.key] = number
+        operation.attempts.append(Attempt(number, event.n, event.at, status))
 
     def _step_started(self, event: Event) -> None:
         operation = self.operations.get(event.step or "")
         if operation is None:
             operation = self._begin(event, "step")
             operation.kind = operation.opened.get("kind", "step")
+            self.undoing = operation.opened.get("cause") or self.undoing
         operation.status = StepStatus.RUNNING
-        operation.attempts.append(Attempt(event.attempt or 1, event.n, event.at))
+        self._begin_attempt(event, operation)
         self.waits.pop(operation.key, None)
         self.current = operation.key
 
@@ -175,7 +258,12 @@ class Ledger:
         _end(attempt, event, "failed")
         attempt.error = body["error"]
         operation.failures += 1
-        if body["final"]:
+        if body["final"] and operation.opened.get("on_error"):
+            operation.status = StepStatus.FAILED
+            operation.failure = event
+            self.unhandled.add(operation.key)
+            self.waits.pop(operation.key, None)
+        elif body["final"]:
             self._complete(event, operation, StepStatus.FAILED)
         else:
             operation.status = StepStatus.RETRYING
@@ -185,7 +273,11 @@ class Ledger:
     def _step_interrupted(self, event: Event) -> None:
         operation = self._of(event)
         _end(operation.last, event, "interrupted")
-        operation.status = StepStatus.RETRYING
+        if operation.repeatable:
+            operation.status = StepStatus.RETRYING
+        else:
+            operation.status = StepStatus.WAITING
+            self.waits[operation.key] = operation
 
     def _step_cancelled(self, event: Event) -> None:
         operation = self._of(event)
@@ -197,21 +289,41 @@ class Ledger:
         operation = self._begin(event, "sleep")
         operation.status = StepStatus.WAITING
         operation.wake_at = operation.opened["wake_at"]
-        operation.attempts.append(Attempt(1, event.n, event.at, "waiting"))
+        self._begin_attempt(event, operation, "waiting")
         self.waits[operation.key] = operation
 
     def _gate_opened(self, event: Event) -> None:
         operation = self.operations.get(event.step or "")
         if operation is None:
             operation = self._begin(event, event.body()["kind"])
+            operation.answer = self.early.pop(operation.key, None)
+        else:
+            operation.opened = event.body()  # a new round may have another schema
         operation.status = StepStatus.WAITING
-        operation.attempts.append(Attempt(event.attempt or 1, event.n, event.at, "waiting"))
+        self._begin_attempt(event, operation, "waiting")
         self.waits[operation.key] = operation
 
     def _gate_answered(self, event: Event) -> None:
+        self._mail_for(event)
+
+    def _step_resolved(self, event: Event) -> None:
+        self._mail_for(event)
+
+    def _step_reported(self, event: Event) -> None:
+        self._mail_for(event)
+
+    def _mail_for(self, event: Event) -> None:
         operation = self.operations.get(event.step or "")
-        if operation is not None:  # an early answer comes before its gate
+        if operation is None:
+            self.early[event.step or ""] = event
+        else:
             operation.answer = event
+
+    def _child_started(self, event: Event) -> None:
+        operation = self._of(event)
+        operation.child = event.body()["child"]
+        self.children[operation.key] = operation.child or ""
+        self.waits[operation.key] = operation
 
     def _gate_refused(self, event: Event) -> None:
         operation = self._of(event)
@@ -225,7 +337,8 @@ class Ledger:
 
     def _state_set(self, event: Event) -> None:
         operation = self._begin(event, "state")
-        operation.attempts.append(Attempt(1, event.n, event.at, "succeeded", event.n, event.at))
+        self._begin_attempt(event, operation, "succeeded")
+        _end(operation.last, event, "succeeded")
         self.state[operation.opened["state"]] = operation.opened["value"]
         self._complete(event, operation, StepStatus.SUCCEEDED)
 
@@ -256,16 +369,23 @@ class Ledger:
         self.status = Status.RUNNING
         self.suspension = None
 
-    def _run_reopened(self, _event: Event) -> None:
-        self.status = Status.RUNNING
-        self.finished_at = None
-        self.error = None
+    def _run_reopened(self, event: Event) -> None:
+        self.reopen(event.body()["cut"])
+
+    def _run_cancelling(self, event: Event) -> None:
+        self.cancelling = event.body()
+        self.completions.append(event)
 
     def _run_migrated(self, event: Event) -> None:
         self.version = event.body()["to"]
 
     def _settled(self, event: Event, status: Status) -> dict[str, Any]:
         self.status = status
+        self.ending_n = event.n
+        for completion in reversed(self.completions):  # what the same append closed
+            if completion.n != self.ending_n - 1 or completion.kind not in (Kind.STEP_CANCELLED, Kind.GATE_CLOSED):
+                break
+            self.ending_n -= 1
         self.finished_at = event.at
         self.owner = None
         self.suspension = None
@@ -283,6 +403,12 @@ class Ledger:
 
     def _run_cancel_requested(self, event: Event) -> None:
         self.cancel_request = event
+
+
+def _reopen(operation: Operation) -> None:
+    operation.completion = operation.answer = operation.failure = None
+    operation.failures = 0
+    operation.status = StepStatus.RETRYING
 
 
 def _end(attempt: Attempt, event: Event, status: str) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 
 from flowstone.journal.events import Draft, Event, Kind
 from flowstone.journal.labels import typed_name
-from flowstone.journal.waits import Wait
-from flowstone.journal.waits import _wait as make_wait
+from flowstone.journal.waits import Wait, make_wait
 
 _BEGINS = frozenset({Kind.STEP_STARTED, Kind.SLEEP_STARTED, Kind.GATE_OPENED, Kind.STATE_SET})
 _ENDS_WAIT = frozenset({Kind.STEP_STARTED, Kind.STEP_SUCCEEDED, Kind.STEP_CANCELLED, Kind.GATE_CLOSED, Kind.STEP_FAILED})
@@ -35,12 +34,12 @@ class Index:
             kind, step = draft.kind, draft.step
             if kind in _BEGINS:
                 current = step
-                if draft.attempt == 1:
+                if '"position":' in draft.text and '"again":true' not in draft.text:  # not its further attempts and rounds
                     steps += 1
             if kind in _ENDS_WAIT and step in waits:
                 waits = {key: wait for key, wait in waits.items() if key != step}
             if kind in (Kind.STEP_SUCCEEDED, Kind.STATE_SET):
-                done += 1
+                done += step is not None and not step.endswith((":undo", ":on_error"))
             elif kind == Kind.GATE_CLOSED:
                 done += json.loads(draft.text)["outcome"] != "cancelled"
             elif kind in _WAITS:
@@ -49,8 +48,12 @@ class Index:
                     waits = {**waits, step: wait}
             elif kind == Kind.RUN_SUSPENDED:
                 stopped = _stopped(json.loads(draft.text))
-            elif kind in (Kind.RUN_RESUMED, Kind.RUN_REOPENED):
+            elif kind == Kind.RUN_RESUMED:
+                stopped = ()
+            elif kind == Kind.RUN_REOPENED:
                 stopped, error = (), None
+                counts = json.loads(draft.text)
+                steps, done = counts["steps"], counts["done"]
             elif kind in _SETTLES:
                 waits, stopped = {}, ()
                 error = json.dumps(json.loads(draft.text)["error"]) if kind == Kind.RUN_FAILED else None
@@ -85,7 +88,21 @@ def _retry(draft: Draft | Event, body: dict[str, Any], _waits: dict[str, Wait]) 
     return make_wait("retry", step=draft.step, reason=draft.step, round=(draft.attempt or 1) + 1, wake_at=body["next_attempt_at"])
 
 
-_WAITS: dict[str, Callable[[Draft | Event, dict[str, Any], dict[str, Wait]], Wait | None]] = {Kind.SLEEP_STARTED: _sleep, Kind.GATE_OPENED: _gate, Kind.STEP_FAILED: _retry}
+def _child(draft: Draft | Event, body: dict[str, Any], _waits: dict[str, Wait]) -> Wait:
+    return make_wait("child", step=draft.step, reason=draft.step, child=body["child"])
+
+
+def _unknown(draft: Draft | Event, body: dict[str, Any], _waits: dict[str, Wait]) -> Wait | None:
+    return make_wait("resolve", step=draft.step, reason=draft.step) if body.get("unknown") else None
+
+
+_WAITS: dict[str, Callable[[Draft | Event, dict[str, Any], dict[str, Wait]], Wait | None]] = {
+    Kind.SLEEP_STARTED: _sleep,
+    Kind.GATE_OPENED: _gate,
+    Kind.STEP_FAILED: _retry,
+    Kind.CHILD_STARTED: _child,
+    Kind.STEP_INTERRUPTED: _unknown,
+}
 
 
 def _stopped(body: dict[str, Any]) -> tuple[Wait, ...]:

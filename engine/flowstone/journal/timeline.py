@@ -230,14 +230,12 @@ class _Fold:
         self.seen_at = body.get("seen_at", self.last_written_at) if vanished else None
 
     def _run_reopened(self, event: Event) -> None:
-        cut = event.body().get("cut")
-        if isinstance(cut, str):  # the key of the step at which the journal was cut
-            cut = self.by_step[cut][0].start_n if cut in self.by_step else None
-        if cut is not None:
-            for key, of_step in self.by_step.items():
-                if of_step[0].start_n >= cut:
-                    _set_aside(of_step)
-                    self.settled.discard(key)
+        cut = event.body()["cut"]
+        for key, of_step in self.by_step.items():
+            asked_n = next((span.start_n for span in of_step if not span.cut), of_step[-1].start_n)
+            if asked_n >= cut["n"] and key not in cut["keep"]:
+                _set_aside(of_step)
+                self.settled.discard(key)
 
     def _run_settled(self, event: Event) -> None:
         """End what is still open: the run ended over its head."""

@@ -63,7 +63,11 @@ def _wait_of(operation: Operation) -> Wait:
             schema=opened.get("schema"),
             message=opened.get("message") or None,
         )
+    if operation.kind == "child":
+        return make_wait("child", step=operation.key, reason=operation.key, child=operation.child)
     last = operation.last
+    if last.status == "interrupted":
+        return make_wait("resolve", step=operation.key, reason=operation.key)
     return make_wait("retry", step=operation.key, reason=name, round=last.number + 1, wake_at=last.next_attempt_at)
 
 
@@ -77,6 +81,7 @@ def make_wait(
     wake_at: int | None = None,
     schema: Any = None,
     message: str | None = None,
+    child: str | None = None,
 ) -> Wait:
     """An entry of `waiting[]` with all its fields."""
     return {
@@ -86,10 +91,8 @@ def make_wait(
         "round": round,
         "deadline": deadline,
         "wake_at": wake_at,
-        "child": None,
+        "child": child,
         "schema": schema,
         "message": message,
     }
 
-
-_wait = make_wait

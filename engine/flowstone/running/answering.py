@@ -11,6 +11,7 @@ from typing import Any
 from flowstone.clock import to_rfc3339
 from flowstone.errors import AlreadyAnswered, BadData, NotAllowed, NotFound
 from flowstone.journal.events import Draft, Event, Kind, body_text
+from flowstone.journal.keys import key_of
 from flowstone.journal.labels import typed_name
 from flowstone.journal.ledger import Ledger, Operation
 from flowstone.journal.states import SETTLED
@@ -37,7 +38,7 @@ def gate_meant(ledger: Ledger, run: RunRow, reason: str | None, verb: str) -> Op
 
     A gate that has closed is found too, so that the same answer again can say who was first.
     """
-    gates = [operation for operation in ledger.operations.values() if operation.kind == "approval"]
+    gates = _approvals(ledger)
     open_gates = [gate for gate in gates if gate.open] if run.status not in SETTLED else []
     names = [typed_name(gate.key, gate.name) for gate in open_gates]
     if reason is None:
@@ -50,10 +51,23 @@ def gate_meant(ledger: Ledger, run: RunRow, reason: str | None, verb: str) -> Op
             details=[f"flow {verb} {run.id} {_typed(name)}" for name in names],
             hint=f"flow {verb} {run.id} {_typed(names[0])}",
         )
-    meant = [gate for gate in gates if reason in (typed_name(gate.key, gate.name), gate.key)]
+    meant = [gate for gate in gates if _is_named(gate, reason)]
     if meant:
         return next((gate for gate in meant if gate.open), meant[-1])
     raise NotFound(_no_such_gate(run, reason, names), hint=_hint(run, reason, names, verb))
+
+
+def is_gate(ledger: Ledger, reason: str) -> bool:
+    """Whether the run has reached an approval of that reason."""
+    return any(_is_named(gate, reason) for gate in _approvals(ledger))
+
+
+def _approvals(ledger: Ledger) -> list[Operation]:
+    return [operation for operation in ledger.operations.values() if operation.kind == "approval"]
+
+
+def _is_named(gate: Operation, reason: str) -> bool:
+    return reason in (typed_name(gate.key, gate.name), gate.key)
 
 
 def _no_such_gate(run: RunRow, reason: str, open_names: Sequence[str]) -> str:
@@ -110,6 +124,21 @@ def decide(word: Word, run: RunRow, events: Sequence[Event], now: int, scopes: M
             body_text(name=gate.name, decision=word.decision, data=data, comment=word.comment, by=word.by),
         )
     ]
+
+
+def early_word(word: Word, run: RunRow, events: Sequence[Event], reason: str) -> list[Draft]:
+    """The mail for a gate that the run has not reached; policy and data are checked when it opens."""
+    if run.status in SETTLED:
+        raise AlreadyAnswered(f"run {run.id} is {run.status}: it reaches no gate any more", hint=f"flow status {run.id}")
+    name, repeated, occurrence = reason.rpartition("#")
+    if not (repeated and occurrence.isdecimal()):
+        name, occurrence = reason, "0"
+    key = key_of("approve:", "", name, int(occurrence))
+    before = Ledger(events).early.get(key)
+    if before is not None:
+        return _again(word, reason, before.body(), before.at, "decision")
+    said = body_text(name=name, decision=word.decision, data=word.data, comment=word.comment, by=word.by)
+    return [Draft(Kind.GATE_ANSWERED, key, 1, said)]
 
 
 def _again(word: Word, name: str, body: Mapping[str, Any], at: int, field: str) -> list[Draft]:

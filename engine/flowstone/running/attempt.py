@@ -43,7 +43,7 @@ async def attempt_step(
     kind, value = work.result()
     if kind == "raised":
         raise without_our_frames(value)
-    return record(value, function.signature.result, what=f'the result of step "{current.key}"')
+    return record(value, function.signature.result, what=f'result of step "{current.key}"')
 
 
 def without_our_frames(error: BaseException) -> BaseException:

@@ -4,7 +4,9 @@ Not here: starting anything, writing anything, waiting for anything. `replay` al
 """
 
 import asyncio
+import inspect
 import logging
+import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from random import Random
@@ -23,12 +25,15 @@ from flowstone.authoring.requests import (
     SuspendRequest,
 )
 from flowstone.identity import INVOCATIONS
-from flowstone.interrupts import Divergence, Interrupt, Misuse, PassOver
+from flowstone.interrupts import Divergence, Interrupt, Misuse, PassOver, RunCancelled
+from flowstone.journal.events import Event, Kind
 from flowstone.journal.keys import clean_name, key_of
 from flowstone.journal.ledger import Ledger, Operation
+from flowstone.ports import Source
 from flowstone.running.body_loop import BodyLoop, Branch
 from flowstone.running.steps.asked import Asked
 from flowstone.running.steps.call import AskedStep
+from flowstone.running.steps.child import AskedChild
 from flowstone.running.steps.gate import AskedApproval, AskedSuspend
 from flowstone.running.steps.sleep import AskedSleep
 from flowstone.running.steps.state import AskedState
@@ -50,8 +55,10 @@ class Program:
     workflow: WorkflowDefinition
     arguments: tuple[Any, ...]
     named: dict[str, Any]
-    version: str
+    source: Source
     find_step: Callable[[str], Callable[..., Any]]
+    find_workflow: Callable[[Any], WorkflowDefinition | None]
+    """The workflow that a function or a name given to `flow.do` is, if it is one."""
     policy: Policy
     """What holds for steps that say nothing themselves."""
 
@@ -74,12 +81,14 @@ class Body:
         """Those that the body stopped waiting for."""
         self.interrupt: Interrupt | None = None
         """The first that travelled, whatever the body did with it."""
+        self.cancel: RunCancelled | None = None
+        """Set once the run is being cancelled; raised again at every operation but those of a cleanup."""
         self.over = False
         self.live = False
         """Past the frontier."""
         self.log: logging.LoggerAdapter[logging.Logger] = _BodyLog(self, log)
         self._program = program
-        self._same_version = program.version == ledger.version
+        self._same_version = program.source.version == ledger.version
         self._seed: int = created["seed"]
         self._unawaited: dict[str, Asked[Any]] = {}
         self._randoms: dict[str, Random] = {}
@@ -120,6 +129,9 @@ class Body:
     def hand_out_next(self) -> None:
         """Give the body the next completion in journal order. Raises Divergence if it has not asked for that operation."""
         event = self.ledger.completions[self._handed]
+        if event.kind == Kind.RUN_CANCELLING:
+            self._hand_out_cancel(event)
+            return
         asked = self.asked.get(event.step or "")
         if asked is None:
             self._refuse(self._missing(self.ledger.operations[event.step or ""]))
@@ -128,19 +140,43 @@ class Body:
         self.now = event.at
         asked.hand_out(event)
 
+    def _hand_out_cancel(self, event: Event) -> None:
+        """Raise RunCancelled once at each operation that is open, each in its branch."""
+        self._handed += 1
+        self.now = event.at
+        self.cancel = RunCancelled(event.body()["reason"])
+        for asked in self.asked.values():
+            if asked.future is not None and not asked.future.done():
+                asked.future.set_exception(self.cancel)
+                asked.dropped = True
+                self.given_up.append(asked)
+
     def replay(self) -> None:
-        """Run the body to its frontier: all recorded completions handed out, and it is quiescent. Raises Divergence or Misuse."""
+        """Run the body to its frontier: all recorded completions handed out, and it is quiescent. Raises Divergence."""
+        self.live = not self.ledger.operations  # nothing is replayed: what it says first has not been kept yet
         self.start()
         self.drain()
-        while self.interrupt is None and self.pending_completion:
+        while not isinstance(self.interrupt, Divergence | Misuse) and self.pending_completion:
             self.hand_out_next()
             self.drain()
-        if isinstance(self.interrupt, Divergence | Misuse):
+        if isinstance(self.interrupt, Divergence):
             raise self.interrupt
+        if isinstance(self.interrupt, Misuse):
+            return  # the pass ends the run with it
         for operation in self.ledger.operations.values():
-            if operation.key not in self.asked:
+            if operation.of_body and operation.key not in self.asked:
                 self._refuse(self._missing(operation))
         self.live = True
+
+    @property
+    def source(self) -> Source:
+        """The source of the body, with its version."""
+        return self._program.source
+
+    @property
+    def version(self) -> str:
+        """The version of the code that runs."""
+        return self._program.source.version
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -153,7 +189,7 @@ class Body:
 
     def never_awaited(self) -> Asked[Any] | None:
         """An operation that the body asked for and never awaited, if there is one."""
-        return next(iter(self._unawaited.values()), None)
+        return next((asked for asked in self._unawaited.values() if _untouched(asked.coroutine)), None)
 
     def close(self) -> None:
         """End the pass for the body: its tasks are closed, and what it asks from now on is refused."""
@@ -171,7 +207,8 @@ class Body:
 
     def ask(self, request: Request) -> Coroutine[Any, Any, Any]:
         """Fix name, branch, position and key of an operation; the coroutine begins it and gives its outcome."""
-        kind = _KINDS[type(request)]
+        workflow = self._program.find_workflow(request.function) if isinstance(request, StepRequest) else None
+        kind: type[Asked[Any]] = AskedChild if workflow is not None else _KINDS[type(request)]
         call = f"flow.{_CALLS[kind]}"
         branch = self.require_body(call)
         name = clean_name(request.name, call)
@@ -184,12 +221,18 @@ class Body:
         asked = kind(request, name, key, branch.name, position, self._last)
         if isinstance(asked, AskedStep):
             asked.resolve(self._program.find_step, self._program.policy)
-        asked.coroutine = self._awaited(asked)
+        elif isinstance(asked, AskedChild):
+            assert workflow is not None
+            asked.resolve(workflow)
+        asked.coroutine = self._awaited(asked, in_cleanup=self.cancel is not None)
         self._unawaited[key] = asked
         return asked.coroutine
 
-    async def _awaited(self, asked: Asked[Any]) -> Any:
-        self.require_body("flow")
+    async def _awaited(self, asked: Asked[Any], *, in_cleanup: bool) -> Any:
+        if self.over:
+            raise PassOver("this pass of the run has ended")
+        if self.cancel is not None and not in_cleanup:
+            raise RunCancelled(self.cancel.reason)
         self._unawaited.pop(asked.key, None)
         asked.coroutine = None
         self._recognise(asked)
@@ -212,14 +255,18 @@ class Body:
             self._raise(Misuse(message, hint="move the call into the workflow's body, before or after the step"))
         if self.over:
             raise PassOver("this pass of the run has ended")
+        if self.cancel is not None and not _is_cleaning_up():
+            raise RunCancelled(self.cancel.reason)
         branch = self._loop.current_branch()
         if branch is None:
             self._raise(Misuse(f"{call} was called from outside of the workflow's body (a thread or a callback)"))
         return branch
 
-    def raise_in_body(self, interrupt: Interrupt) -> NoReturn:
-        """Raise an interrupt where the body called; the driver keeps it even if the body swallows it."""
-        self._raise(interrupt)
+    def cancel_body(self, reason: str) -> NoReturn:
+        """Cancel the run from within; it counts even if the body swallows what is raised."""
+        self.require_body("flow.cancel")
+        self.cancel = RunCancelled(reason)
+        raise self.cancel
 
     @property
     def random(self) -> Random:
@@ -269,8 +316,25 @@ class Body:
         raise interrupt
 
 
+def _is_cleaning_up() -> bool:
+    """Whether the calling code handles RunCancelled right now: in its `except` or `finally`, where it may still run steps."""
+    error = sys.exc_info()[1]
+    while error is not None:
+        if isinstance(error, RunCancelled):
+            return True
+        if isinstance(error, BaseExceptionGroup) and error.subgroup(RunCancelled) is not None:
+            return True
+        error = error.__context__
+    return False
+
+
 def _described(operation: "Operation | Asked[Any]") -> str:
     return f'"{operation.name}" ({operation.function or operation.kind})'
+
+
+def _untouched(coroutine: Coroutine[Any, Any, Any] | None) -> bool:
+    """Not so for a task's that was cancelled before it began: it was not forgotten."""
+    return coroutine is not None and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED
 
 
 def _is_operation(coroutine: Coroutine[Any, Any, Any]) -> bool:
@@ -279,6 +343,7 @@ def _is_operation(coroutine: Coroutine[Any, Any, Any]) -> bool:
 
 _CALLS: dict[type[Any], str] = {
     AskedStep: "do",
+    AskedChild: "do",
     AskedSleep: "sleep",
     AskedSuspend: "suspend",
     AskedApproval: "approval",

@@ -10,7 +10,7 @@ import contextvars
 import sys
 import weakref
 from asyncio import events
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -53,7 +53,9 @@ class BodyLoop(asyncio.AbstractEventLoop):
         Call it from outside of any task: a thread has one running task, and from CPython 3.14 on refuses to enter another.
         """
         before = events._get_running_loop()
+        hooks = sys.get_asyncgen_hooks()
         events._set_running_loop(self)
+        sys.set_asyncgen_hooks(firstiter=None, finalizer=self._put_away)
         try:
             while self._ready and at_most != 0:
                 at_most = None if at_most is None else at_most - 1
@@ -64,14 +66,18 @@ class BodyLoop(asyncio.AbstractEventLoop):
                     except (SystemExit, KeyboardInterrupt) as error:
                         self.escaped = self.escaped or error
         finally:
+            sys.set_asyncgen_hooks(*hooks)
             events._set_running_loop(before)
+
+    def _put_away(self, generator: AsyncGenerator[Any, Any]) -> None:
+        """Finish an async generator that the body has dropped as a task of the body, not of the process's loop."""
+        self.create_task(generator.aclose())
 
     def current_branch(self) -> Branch | None:
         """The branch of the task that is running in this loop; None outside of one."""
-        try:
-            task = asyncio.current_task(self)
-        except RuntimeError:
+        if events._get_running_loop() is not self:  # asked by another thread while the body runs in its own
             return None
+        task = asyncio.current_task(self)
         return None if task is None else self._branches.get(task)
 
     # what asyncio asks of a loop

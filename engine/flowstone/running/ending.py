@@ -1,27 +1,47 @@
 """How a run ends: the events for what the body returned or raised, and for the operations that it leaves open."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from flowstone.errors import FlowMisuse
-from flowstone.interrupts import RunCancelled
 from flowstone.journal.events import Draft, Kind, Raw, body_text
-from flowstone.journal.ledger import Operation
+from flowstone.journal.ledger import Ledger, Operation
 from flowstone.journal.states import Verb
 from flowstone.running.body import Body
 from flowstone.running.functions import signature_of
 from flowstone.running.steps.gate import closing
 from flowstone.values.codec import record
-from flowstone.values.failures import StepFailed, describe
+from flowstone.values.failures import StepFailed, describe, retryable
 
 
-def ending_of(body: Body, misused: str | None) -> tuple[list[Draft], Verb]:
-    """The last event of a run whose body has ended, or whose author called what can never work (`misused`)."""
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What a body came to: the run's last event, and the transition with it."""
+
+    drafts: list[Draft]
+    verb: Verb
+    cause: dict[str, Any]
+    """Plain data from which the ending can be made again when an undo is gone on with after a crash."""
+
+    @property
+    def undoes(self) -> bool:
+        """Whether the run undoes what it has done."""
+        return self.verb is not Verb.COMPLETE and bool(self.cause.get("undo", True))
+
+    @property
+    def reason(self) -> str:
+        """In words, for child runs that are cancelled with it."""
+        past = {Verb.COMPLETE: "has completed", Verb.FAIL: "has failed", Verb.CANCEL: "was cancelled"}
+        return f"its parent {past[self.verb]}"
+
+
+def ending_of(body: Body, misused: str | None) -> Ending:
+    """The ending of a run whose body has ended, or whose author called what can never work (`misused`)."""
     if misused is not None:
-        return _failed(body, FlowMisuse(misused), code="MISUSE"), Verb.FAIL
-    if isinstance(body.interrupt, RunCancelled):
-        by = {"user": body.user}
-        return [Draft(Kind.RUN_CANCELLED, text=body_text(reason=body.interrupt.reason, by=by))], Verb.CANCEL
+        return failed(_described(body, FlowMisuse(misused), code="MISUSE"))
+    if body.cancel is not None:
+        return cancelled(body.cancel.reason, body.ledger.cancelling or {}, body.user)
     try:
         value = body.result()
         forgotten = body.never_awaited()
@@ -29,8 +49,37 @@ def ending_of(body: Body, misused: str | None) -> tuple[list[Draft], Verb]:
             raise FlowMisuse(f'"{forgotten.name}" was asked for at {forgotten.request.site} and never awaited', hint="await it")
         output = record(value, signature_of(body.function).result, what="the workflow's result")
     except BaseException as error:
-        return _failed(body, error), Verb.FAIL
-    return [Draft(Kind.RUN_COMPLETED, text=body_text(output=Raw(output.text)))], Verb.COMPLETE
+        return failed(_described(body, error))
+    return Ending([Draft(Kind.RUN_COMPLETED, text=body_text(output=Raw(output.text)))], Verb.COMPLETE, {})
+
+
+def failed(error: dict[str, Any]) -> Ending:
+    """The ending with that error."""
+    return Ending([Draft(Kind.RUN_FAILED, text=body_text(error=error))], Verb.FAIL, {"verb": "fail", "error": error})
+
+
+def cancelled(reason: str, request: dict[str, Any], user: str) -> Ending:
+    """The ending as cancelled; `request` is the body of run.cancelling, empty if the body cancelled itself."""
+    by = request.get("by") or {"user": user}
+    cause = {"verb": "cancel", "reason": reason, "by": by, "undo": request.get("undo", True)}
+    return Ending([Draft(Kind.RUN_CANCELLED, text=body_text(reason=reason, by=by))], Verb.CANCEL, cause)
+
+
+def ending_again(ledger: Ledger) -> Ending:
+    """The ending of a run whose undo has begun, from the journal."""
+    cause = ledger.undoing or {}
+    if cause["verb"] == "cancel":
+        return cancelled(cause["reason"], cause, "")
+    return failed(cause["error"])
+
+
+def undo_failed(ending: Ending, undo: Operation) -> list[Draft]:
+    """The last event of a run that failed or was cancelled, and one of whose undos failed too."""
+    failure = undo.last.error or {}
+    nothing = dict.fromkeys(("code", "step", "trace", "site"))
+    error = ending.cause.get("error") or {"type": "RunCancelled", "message": ending.cause.get("reason"), **nothing}
+    told = {"step": undo.key, "type": failure.get("type"), "message": failure.get("message"), "trace": failure.get("trace")}
+    return [Draft(Kind.RUN_FAILED, text=body_text(error={**error, "code": "UNDO_FAILED", "undo": told}))]
 
 
 def left_open(operations: Iterable[Operation]) -> list[Draft]:
@@ -43,26 +92,25 @@ def left_open(operations: Iterable[Operation]) -> list[Draft]:
     ]
 
 
-def _failed(body: Body, error: BaseException, code: str | None = None) -> list[Draft]:
+def _described(body: Body, error: BaseException, code: str | None = None) -> dict[str, Any]:
+    """The run's error: what was raised, and the step whose failure left the body."""
     recorded = describe(error)
-    step: str | None = None
-    site: str | None = None
     cause = _step_failure(error)
-    if cause is not None:
-        operation = body.failed_operation(cause)
-        if operation is not None:
-            step, site = operation.key, operation.opened.get("site")
-    if isinstance(error, StepFailed):
-        recorded |= {"type": error.type, "message": error.message, "trace": error.trace}
-    run_error: dict[str, Any] = {
+    operation = None if cause is None else body.failed_operation(cause)
+    child = operation.last.error.get("child") if operation is not None and operation.last.error else None
+    return {
         "type": recorded["type"],
         "message": recorded["message"],
         "code": code or recorded.get("code"),
-        "step": step,
+        "step": None if operation is None else operation.key,
         "trace": recorded["trace"],
-        "site": site or recorded.get("site"),
+        "site": None if operation is None else operation.opened.get("site"),
+        "child": child,
+        "module": recorded.get("module"),
+        "mro": recorded.get("mro"),
+        "data": recorded.get("data"),
+        "heals": retryable(error, ()),
     }
-    return [Draft(Kind.RUN_FAILED, text=body_text(error=run_error))]
 
 
 def _step_failure(error: BaseException) -> StepFailed | None:

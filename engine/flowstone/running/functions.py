@@ -41,7 +41,7 @@ class StepFunction:
     description: str
 
 
-_BARE = Signature((), UNANNOTATED, UNANNOTATED)
+BARE = Signature((), UNANNOTATED, UNANNOTATED)
 _KNOWN: dict[CodeType, Signature] = {}
 
 
@@ -89,12 +89,12 @@ def _read_signature(function: Callable[..., Any]) -> Signature:
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # a builtin that does not tell
-        return _BARE
+        return BARE
     target = function
     while isinstance(target, functools.partial):
         target = target.func
     if inspect.isclass(target) or not hasattr(target, "__annotations__"):
-        return _BARE
+        return BARE
     try:
         hints = typing.get_type_hints(target, include_extras=True)
     except (NameError, TypeError) as error:

@@ -8,7 +8,7 @@ from typing import Any
 
 from flowstone.errors import RunOwned
 from flowstone.journal.events import Draft, Kind, body_text
-from flowstone.journal.ledger import Ledger
+from flowstone.journal.ledger import Ledger, Operation
 from flowstone.journal.states import Status, Verb
 from flowstone.ports import Life, Owners, RunRow
 
@@ -61,12 +61,13 @@ def claim_drafts(owners: Owners, run: RunRow, ledger: Ledger, cause: Cause, vers
                     pid=facts.pid,
                     host=facts.host,
                     found_by=cause.by,
+                    seen_at=facts.seen_at,
                 ),
             )
         )
     drafts.append(claimed(owners.enlist(), run.epoch + 1))
     drafts += [
-        Draft(Kind.STEP_INTERRUPTED, operation.key, operation.last.number, body_text(code="VANISHED"))
+        cut_off(operation, "TAKEOVER" if cause.takeover else "VANISHED")
         for operation in ledger.operations.values()
         if operation.open and operation.attempts and operation.last.status == "running"
     ]
@@ -76,6 +77,12 @@ def claim_drafts(owners: Owners, run: RunRow, ledger: Ledger, cause: Cause, vers
         return drafts, None
     drafts.append(Draft(Kind.RUN_RESUMED, text=body_text(by=cause.by, cause=cause.verb, passes=list(cause.passes))))
     return drafts, Verb.RESUME
+
+
+def cut_off(operation: Operation, code: str) -> Draft:
+    """The end of an attempt that did not end by itself; of a step that must not be repeated the outcome is then unknown."""
+    unknown = {} if operation.repeatable else {"unknown": True}
+    return Draft(Kind.STEP_INTERRUPTED, operation.key, operation.last.number, body_text(code=code, **unknown))
 
 
 def claimed(owner: str, epoch: int) -> Draft:

@@ -4,17 +4,15 @@ import heapq
 from itertools import count
 from typing import Any
 
-from flowstone.running.steps.asked import Asked
-
 
 class Timers:
     """Operations by the instant at which something is to happen to them. An operation may stand in it more than once."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Asked[Any]]] = []
+        self._heap: list[tuple[int, int, Any]] = []
         self._order = count()
 
-    def add(self, due: int, asked: Asked[Any]) -> None:
+    def add(self, due: int, asked: Any) -> None:
         """Wait for `due` on behalf of an operation."""
         heapq.heappush(self._heap, (due, next(self._order), asked))
 
@@ -22,7 +20,7 @@ class Timers:
         """The earliest instant."""
         return self._heap[0][0] if self._heap else None
 
-    def pop_due(self, now: int) -> list[Asked[Any]]:
+    def pop_due(self, now: int) -> list[Any]:
         """Take out the operations whose instant has come, in its order."""
         due = []
         while self._heap and self._heap[0][0] <= now:

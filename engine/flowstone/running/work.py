@@ -11,6 +11,8 @@ def has_work(ledger: Ledger, now: int) -> bool:
     suspension = ledger.suspension or {}
     if suspension.get("code") == "STOPPED":
         return False
+    if ledger.cancel_request is not None:
+        return True
     if any(_ready(operation, now) for operation in ledger.waits.values()):
         return True
     return ledger.status is Status.RUNNING and not ledger.waits
@@ -21,5 +23,7 @@ def _ready(operation: Operation, now: int) -> bool:
         answered = operation.answer is not None and operation.answer.attempt == operation.last.number
         deadline = operation.opened["deadline"]
         return answered or (deadline is not None and deadline <= now)
+    if operation.kind == "child" or operation.last.status == "interrupted":
+        return operation.answer is not None
     due = operation.wake_at or operation.last.next_attempt_at
     return due is not None and due <= now

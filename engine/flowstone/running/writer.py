@@ -45,9 +45,13 @@ class Writer:
 
     async def append_alone(self, drafts: Sequence[Draft], change: Change) -> bool:
         """Append with a change of the run's row, after all that is queued; False if mail came in and nothing was written."""
+        await self.rest()
+        return await self._write(drafts, change)
+
+    async def rest(self) -> None:
+        """Return when nothing is being written any more: only then does the ledger say how operations stand."""
         while self._flushing is not None:
             await asyncio.wait({self._flushing})
-        return await self._write(drafts, change)
 
     @property
     def idle(self) -> bool:
@@ -82,7 +86,7 @@ class Writer:
                 drafts = [draft for drafts, _, _ in batch for draft in drafts]
                 try:
                     await self._write(drafts, Change(durable=any(durable for _, durable, _ in batch)))
-                except FlowError as error:
+                except Exception as error:  # an observer's too: nobody may be left waiting
                     for _, _, written in batch:
                         if not written.done():
                             written.set_exception(error)

@@ -1,81 +1,27 @@
 """What every store must do, as pytest classes: a store's tests derive from `StoreContract` and give it the fixture `opened`."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
 from flowstone.errors import AlreadyAnswered, LostOwnership, NotFound, TryAgain
 from flowstone.journal.events import Draft, Event, Kind
 from flowstone.journal.states import SETTLED, TRANSITIONS, Status, Verb
-from flowstone.ports import AuditNote, Change, Filter, LogPiece, NewRun, RunRow, Source, Store, Summary
-
-START = 1_700_000_000_000_000
-BY_HAND = AuditNote(action="approve", by='{"user":"ann"}')
-CREATED = Draft(Kind.RUN_CREATED, text='{"input":{"größe":1}}')
-STARTED = Draft(Kind.STEP_STARTED, "charge card", 1, '{"kind":"do"}')
-SUCCEEDED = Draft(Kind.STEP_SUCCEEDED, "charge card", 1, '{"result":1}')
-OPENED = Draft(Kind.GATE_OPENED, "approve:large order", 1, '{"round":1}')
-ANSWERED = Draft(Kind.GATE_ANSWERED, "approve:large order", 1, '{"decision":"approved"}')
-
-
-class SetClock:
-    """A clock that stands still until `at` is set."""
-
-    def __init__(self) -> None:
-        self.at = START
-
-    def now(self) -> int:
-        """The instant that was set, in microseconds UTC."""
-        return self.at
-
-    async def wait(self, until: int) -> None:
-        """Return at once."""
-
-
-Opened = Callable[[SetClock], Store]
-"""Opens the test's store; each call gives another connection to the same runs."""
-
-
-def new_run(run_id: str = "a00000000000", *, owner: str | None = "me", key: str | None = None, workflow: str = "shop") -> NewRun:
-    """A run to create."""
-    return NewRun(id=run_id, workflow=workflow, version="v1", key=key, user="ann", owner=owner)
-
-
-def listed(store: Store, wanted: Filter, *, limit: int | None = None, offset: int = 0) -> list[str]:
-    """Ids of the runs that fit."""
-    return [row.id for row in store.runs(wanted, limit=limit, offset=offset)]
-
-
-def brought_to(store: Store, run: RunRow, status: Status) -> RunRow:
-    """The run after legal transitions to `status`."""
-    for verb, (sources, target) in TRANSITIONS.items():
-        if target is status and run.status in sources and run.status is not status:
-            store.append(run.id, run.epoch, [], Change(verb=verb))
-            break
-    return store.run(run.id)
-
-
-class Fixtures:
-    """What the tests below are given."""
-
-    @pytest.fixture
-    def clock(self) -> SetClock:
-        """The store's clock."""
-        return SetClock()
-
-    @pytest.fixture
-    def store(self, opened: Opened, clock: SetClock) -> Iterator[Store]:
-        """An empty store."""
-        store = opened(clock)
-        yield store
-        store.close()
-
-    @pytest.fixture
-    def other(self, opened: Opened, clock: SetClock) -> Iterator[Store]:
-        """Another connection to the same runs."""
-        other = opened(clock)
-        yield other
-        other.close()
+from flowstone.ports import Change, Filter, LogPiece, NewRun, RunRow, Source, Store, Summary
+from flowstone.testing.store_fixtures import (
+    ANSWERED,
+    BY_HAND,
+    CREATED,
+    OPENED,
+    START,
+    STARTED,
+    SUCCEEDED,
+    Fixtures,
+    SetClock,
+    brought_to,
+    new_run,
+)
+from flowstone.testing.store_reading_contract import ReadingContract
 
 
 class CreatingContract(Fixtures):
@@ -173,6 +119,15 @@ class ClaimingContract(Fixtures):
         store.append(run.id, 1, [], Change(release=True))
         with pytest.raises(TryAgain):
             store.claim(run, "you", [])
+
+    def test_a_run_that_had_an_owner_since_it_was_seen_cannot_be_claimed(self, store: Store) -> None:
+        """Though its row looks as before, but for the epoch."""
+        run = store.create(new_run(owner=None), [CREATED])
+        store.claim(run, "me", [])
+        store.append(run.id, 1, [], Change(release=True))
+        with pytest.raises(TryAgain):
+            store.claim(run, "you", [])
+        assert store.run(run.id).owner is None
 
     def test_a_run_that_does_not_exist_cannot_be_claimed(self, store: Store) -> None:
         """It is not found."""
@@ -372,111 +327,6 @@ class PostingContract(Fixtures):
             other.post(run.id, OPENED.step, lambda _row, _events: [ANSWERED])
         other.post(run.id, OPENED.step, lambda _row, _events: [ANSWERED._replace(attempt=2)])
         assert store.run(run.id).mail == 2
-
-
-class ReadingContract(Fixtures):
-    """Reading."""
-
-    def test_runs_are_listed_newest_first(self, store: Store, clock: SetClock) -> None:
-        """Also those made at one instant."""
-        for run_id in ("c00000000000", "a00000000000", "b00000000000"):
-            store.create(new_run(run_id), [CREATED])
-        clock.at += 1
-        store.create(new_run("a11111111111"), [CREATED])
-        assert listed(store, Filter()) == ["a11111111111", "b00000000000", "a00000000000", "c00000000000"]
-        assert listed(store, Filter(), limit=2, offset=1) == ["b00000000000", "a00000000000"]
-        assert listed(store, Filter(), offset=3) == ["c00000000000"]
-
-    def test_filters_narrow_the_list_and_the_count(self, store: Store) -> None:
-        """Alone and together."""
-        store.create(new_run("a00000000000", workflow="shop", key="k'1"), [CREATED])
-        store.create(new_run("b00000000000", workflow="ship"), [CREATED])
-        store.create(new_run("c00000000000", workflow="shop"), [CREATED])
-        store.create(new_run("d00000000000", workflow="shop"), [CREATED])
-        store.append("c00000000000", 1, [], Change(verb=Verb.COMPLETE))
-        store.append("d00000000000", 1, [], Change(verb=Verb.SUSPEND))
-        expected = {
-            Filter(workflow="shop"): "dca",
-            Filter(workflow="shop", status=Status.RUNNING): "a",
-            Filter(status=Status.COMPLETED): "c",
-            Filter(key="k'1"): "a",
-            Filter(key="k"): "",
-            Filter(unfinished=True): "dba",
-            Filter(unfinished=False): "c",
-            Filter(ownable=True): "ba",
-            Filter(ownable=True, workflow="shop", unfinished=True): "a",
-            Filter(ownable=True, status=Status.COMPLETED): "",
-        }
-        for wanted, letters in expected.items():
-            assert [run_id[0] for run_id in listed(store, wanted)] == list(letters), wanted
-            assert store.count(wanted) == len(letters), wanted
-
-    def test_runs_are_found_by_the_start_of_their_id(self, store: Store, clock: SetClock) -> None:
-        """Exactly, newest first, with no wildcards."""
-        for run_id in ("abc000000000", "abd000000000", "abz000000000", "b00000000000"):
-            clock.at += 1
-            store.create(new_run(run_id), [CREATED])
-        assert [row.id for row in store.with_prefix("ab", limit=2)] == ["abz000000000", "abd000000000"]
-        assert [row.id for row in store.with_prefix("abc000000000", limit=9)] == ["abc000000000"]
-        assert store.with_prefix("a%", limit=9) == store.with_prefix("a_", limit=9) == []
-        assert len(store.with_prefix("", limit=9)) == 4
-
-    def test_the_prefix_length_tells_all_runs_apart(self, store: Store) -> None:
-        """And is at least 6."""
-        assert store.prefix_length() == 6
-        store.create(new_run("abc000000000"), [CREATED])
-        assert store.prefix_length() == 6
-        store.create(new_run("b00000000000"), [CREATED])
-        store.create(new_run("abc000001000"), [CREATED])
-        assert store.prefix_length() == 9
-        store.create(new_run("abc000000001"), [CREATED])
-        assert store.prefix_length() == 12
-
-    def test_output_is_kept_in_order_by_step(self, store: Store) -> None:
-        """With row ids to go on from."""
-        run = store.create(new_run(), [CREATED])
-        pieces = [
-            LogPiece("charge card", 1, 5, "out", "one\n"),
-            LogPiece(None, None, 6, "err", "body\n"),
-            LogPiece("charge card", 2, 7, "err", "two \x1b[1m\n"),
-        ]
-        store.append(run.id, 1, [STARTED], Change(), pieces[:1])
-        store.append(run.id, 1, [], Change(durable=False), pieces[1:])
-        read = store.logs(run.id)
-        assert [piece for _, piece in read] == pieces
-        assert store.logs(run.id, after=read[0][0]) == read[1:]
-        assert store.logs(run.id, step="charge card") == [read[0], read[2]]
-        assert store.logs(run.id, step="charge card", after=read[0][0]) == [read[2]]
-
-    def test_output_that_is_no_text_does_not_cost_the_step_its_result(self, store: Store) -> None:
-        """Programs print what they like."""
-        run = store.create(new_run(), [CREATED])
-        store.append(run.id, 1, [STARTED], Change(), [LogPiece(None, None, 0, "out", "caf\udce9")])
-        assert store.logs(run.id)[0][1].text == "caf\\udce9"
-
-    def test_an_unknown_version_has_no_source(self, store: Store) -> None:
-        """None, no error."""
-        assert store.source("v9") is None
-
-    def test_changes_by_others_are_noticed_once(self, store: Store, other: Store) -> None:
-        """However many there were."""
-        store.create(new_run(), [CREATED])
-        store.changed()
-        assert not store.changed()
-        other.append("a00000000000", 1, [STARTED], Change())
-        other.append("a00000000000", 1, [SUCCEEDED], Change())
-        assert store.changed()
-        assert not store.changed()
-
-    def test_what_one_connection_wrote_another_reads(self, store: Store, other: Store) -> None:
-        """At once."""
-        store.create(new_run(), [CREATED])
-        assert other.events("a00000000000") == store.events("a00000000000")
-
-    def test_closing_twice_is_closing(self, store: Store) -> None:
-        """Idempotent."""
-        store.close()
-        store.close()
 
 
 class StoreContract(CreatingContract, ClaimingContract, AppendingContract, PostingContract, ReadingContract):

@@ -60,14 +60,20 @@ class Throwaway:
         self.store = SqliteStore(folder / "flow.db", self.clock, mode="create")
         self.owners = OwnerFiles(self.store.path)
         self.seen: list[Event] = []
+        self.observers: list[Callable[[Sequence[Event]], None]] = [self.seen.extend]
+        """Told about events once they have landed, before the pass goes on."""
         self.engine = Engine(
             self.store,
             self.owners,
             Functions(*functions, version=version),
             self.clock,
             load(folder, flags={}, env={}),
-            observe=self.seen.extend,
+            observe=self._observe,
         )
+
+    def _observe(self, events: Sequence[Event]) -> None:
+        for observer in self.observers:
+            observer(events)
 
     def run(self, workflow: str, data: Any = None, **options: Any) -> RunRow:
         """Start a run and drive it until it ends or parks. Sleeps park at once unless `park_after` says otherwise."""
@@ -97,6 +103,11 @@ class Throwaway:
     def ledger(self, run_id: str) -> Ledger:
         """The fold of the run's journal."""
         return Ledger(self.store.events(run_id))
+
+    def vanish(self) -> None:
+        """What a process leaves that was killed: the store as it is, and an owner's file that nobody holds."""
+        self.store.close()
+        self.owners.forked()
 
     def close(self) -> None:
         """Close the store and stop being an owner."""

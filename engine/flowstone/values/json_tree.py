@@ -54,7 +54,10 @@ DEPTH_CURE = f"flatten it: at most {DEPTH} levels can be recorded"
 
 
 def is_json(value: Any) -> bool:
-    """Whether this is plain JSON as it is: exact types, text keys, no tag, finite, not too deep. Texts are not looked into."""
+    """Whether this is plain JSON as it is: exact types, text keys, no tag, finite, not too deep. Texts are not looked into.
+
+    Raises Unrecordable if it has so many items that its text must be too large.
+    """
     left = MAX_ITEMS
     stack = [iter((value,))]
     while stack:
@@ -81,8 +84,10 @@ def is_json(value: Any) -> bool:
                 return False
             if kind is dict or kind is list:
                 left -= len(item)
-                if len(stack) > DEPTH + 1 or left < 0:
+                if len(stack) > DEPTH + 1:
                     return False
+                if left < 0:  # at once: another walk would take as long again
+                    raise Unrecordable("$", "is larger than 64 MiB", SIZE_CURE)
                 break
         else:
             stack.pop()

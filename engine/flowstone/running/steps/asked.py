@@ -15,7 +15,19 @@ Q = TypeVar("Q", bound=Request)
 class Asked(ABC, Generic[Q]):
     """One operation. `record` is what the journal has of it, if anything."""
 
-    __slots__ = ("branch", "coroutine", "failure", "future", "key", "name", "position", "predecessor", "record", "request")
+    __slots__ = (
+        "branch",
+        "coroutine",
+        "dropped",
+        "failure",
+        "future",
+        "key",
+        "name",
+        "position",
+        "predecessor",
+        "record",
+        "request",
+    )
 
     kind: ClassVar[str]
     prefix: ClassVar[str] = ""
@@ -30,6 +42,8 @@ class Asked(ABC, Generic[Q]):
         self.record: Operation | None = None
         self.future: asyncio.Future[Any] | None = None
         """Made when the body awaits the operation."""
+        self.dropped = False
+        """Whether a cancel of the run was raised where it is awaited."""
         self.failure: Exception | None = None
         """What its completion raised in the body."""
         self.coroutine: Coroutine[Any, Any, Any] | None = None
@@ -48,7 +62,7 @@ class Asked(ABC, Generic[Q]):
     @property
     def given_up(self) -> bool:
         """Whether the body no longer waits for it."""
-        return self.future is not None and self.future.cancelled()
+        return self.dropped or (self.future is not None and self.future.cancelled())
 
     def place(self) -> dict[str, Any]:
         """The fields by which the event that begins the operation identifies it."""

@@ -1,11 +1,12 @@
 """A function step: its input as recorded, its policy, and what its completion gives the body."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 from flowstone.authoring.definition import Policy
 from flowstone.authoring.requests import StepRequest
-from flowstone.errors import NotFound
+from flowstone.errors import FlowMisuse, NotFound
 from flowstone.journal.events import Draft, Event, Kind, Raw, body_text
 from flowstone.running.functions import StepFunction, describe_function
 from flowstone.running.steps.asked import Asked
@@ -17,7 +18,7 @@ from flowstone.values.failures import restore_failure
 class AskedStep(Asked[StepRequest]):
     """A step that calls a function. `step` is None while the function behind a registered name cannot be found."""
 
-    __slots__ = ("_digest", "arguments", "fresh", "input_text", "policy", "step")
+    __slots__ = ("_digest", "_inputs", "fresh", "input_text", "on_error", "policy", "step", "undo")
 
     kind = "step"
 
@@ -41,18 +42,16 @@ class AskedStep(Asked[StepRequest]):
         else:
             self.step = describe_function(function)
         self.policy = self.request.policy.over(self.step.policy if self.step else Policy()).over(base)
+        self.undo = named_function(self.request.undo, "undo")
+        self.on_error = named_function(self.request.on_error, "on_error")
         self._record_input()
 
     def _record_input(self) -> None:
         recorded = [
-            record(
-                value,
-                self.step.signature.of_argument(index) if self.step else UNANNOTATED,
-                what=f'argument {index + 1} of step "{self.name}"',
-            )
+            record(value, self._annotation(index), what=f'argument {index + 1} of step "{self.name}"')
             for index, value in enumerate(self.request.args)
         ]
-        self.arguments = tuple(one.value for one in recorded)
+        self._inputs = [one.text for one in recorded]
         if not recorded:
             self.input_text = "null"
         elif len(recorded) == 1:
@@ -60,6 +59,14 @@ class AskedStep(Asked[StepRequest]):
         else:
             self.input_text = "[" + ",".join(one.text for one in recorded) + "]"
         self._digest = digest(self.input_text)
+
+    def _annotation(self, index: int) -> Any:
+        return self.step.signature.of_argument(index) if self.step else UNANNOTATED
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """The input as recorded, read anew each time: an attempt may change what it is given."""
+        return tuple(restore(json.loads(text), self._annotation(index)) for index, text in enumerate(self._inputs))
 
     @property
     def function(self) -> str | None:
@@ -80,7 +87,6 @@ class AskedStep(Asked[StepRequest]):
 
     def opening(self, now: int) -> Draft:
         """The start mark of the first attempt."""
-        retries = self.policy.retries or 0
         return Draft(
             Kind.STEP_STARTED,
             self.key,
@@ -90,15 +96,10 @@ class AskedStep(Asked[StepRequest]):
                 function=self.function,
                 input=Raw(self.input_text),
                 digest=self._digest,
-                policy={
-                    "retries": retries,
-                    "max_attempts": retries + 1,
-                    "retry_delay": _delay_text(self.policy),
-                    "timeout": self.timeout,
-                    "repeatable": self.policy.repeatable,
-                },
-                undo=None,
-                on_error=None,
+                arguments=len(self._inputs),
+                policy=policy_document(self.policy),
+                undo=self.undo,
+                on_error=self.on_error,
                 actor=self.request.actor,
                 description=self.request.description or (self.step.description if self.step else ""),
             ),
@@ -113,6 +114,31 @@ class AskedStep(Asked[StepRequest]):
             return restore(completion.body()["result"], annotation)
         body = completion.body()
         raise restore_failure(body["error"], self.name, completion.attempt or 1)
+
+
+def policy_document(policy: Policy) -> dict[str, Any]:
+    """A policy as recorded with a step; durations in microseconds."""
+    retries = policy.retries or 0
+    return {
+        "retries": retries,
+        "max_attempts": retries + 1,
+        "retry_delay": _delay_text(policy),
+        "timeout": None if policy.timeout is None else parse(policy.timeout),
+        "repeatable": policy.repeatable,
+    }
+
+
+def named_function(function: Callable[..., Any] | None, option: str) -> str | None:
+    """The name by which an undo or a handler is recorded: it must be found again without the body."""
+    if function is None:
+        return None
+    name = describe_function(function).name
+    if "<" in name:
+        raise FlowMisuse(
+            f"{option}={name}: it is run from the journal, without the body, so it must be found by its name",
+            hint="give a function defined at the top of a module",
+        )
+    return name
 
 
 def _delay_text(policy: Policy) -> str | int:

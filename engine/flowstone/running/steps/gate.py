@@ -65,6 +65,7 @@ class AskedApproval(Asked[ApprovalRequest]):
             number,
             body_text(
                 **self.place(),
+                **({"again": True} if number > 1 else {}),
                 schema=schema_of(self.annotation),
                 approvers=self.request.approvers,
                 scope=self.request.scope,
@@ -91,7 +92,7 @@ class AskedApproval(Asked[ApprovalRequest]):
         body = answer.body()
         if body["decision"] == "approved":
             try:
-                fits(body["data"], self.annotation, where="answer")
+                fits(body["data"], self.annotation, where=f'the gate "{self.name}"')
             except BadData as refusal:
                 error = {"message": refusal.message, "details": list(refusal.details)}
                 return [

@@ -3,14 +3,13 @@
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from flowstone.errors import FlowError, NotAllowed, StorageFailed
 from flowstone.storage.sqlite import forks, statements
 from flowstone.storage.sqlite.failures import ends_the_store, in_words
-from flowstone.storage.sqlite.leak import never_close
 from flowstone.storage.sqlite.opening import Mode, open_database
 from flowstone.storage.sqlite.paths import beside, identity
 from flowstone.storage.sqlite.rows import Row
@@ -88,10 +87,12 @@ class Database:
         dead, self._dead = self._dead, StorageFailed(f"the store of {self._path} was closed")
         if isinstance(dead, _Forked):
             return
-        if self._mode == "read":
-            self._connection.close()
-        else:
-            self._close_to_others()
+        try:
+            with nullcontext() if self._mode == "read" else self._lock.held(CLOSING_SECONDS), self._using:
+                self._connection.close()
+        except FlowError:
+            with self._using:
+                self._connection.close()
         self._lock.close()
 
     def forked(self) -> None:
@@ -100,16 +101,7 @@ class Database:
             f"the store of {self._path} was opened before this process was forked",
             hint="open it anew in the child",
         )
-
-    def _close_to_others(self) -> None:
-        try:
-            with self._lock.held(CLOSING_SECONDS):
-                if identity(self._path) == self._file:
-                    self._connection.close()
-                else:
-                    never_close(self._connection)  # SQLite would delete the -wal of the file that is there now
-        except FlowError:
-            self._connection.close()
+        self._using = threading.RLock()  # the copy may be held by a thread that is not here
 
     def _data_version(self) -> int:
         version: int = self.rows(statements.DATA_VERSION)[0][0]

@@ -9,6 +9,8 @@ import json
 import os
 import re
 import socket
+import time
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -24,6 +26,7 @@ _UNFINISHED = "unfinished-"
 _MOST_SWEPT = 1000
 """Files looked at by one enlistment."""
 _LONGEST_FACTS = 4096
+_YOUNG_SECONDS = 24 * 3600
 
 
 class OwnerFiles:
@@ -65,9 +68,10 @@ class OwnerFiles:
             return OwnerFacts(pid=None, host=None, user=None)
         try:
             with (self._folder / owner).open("rb") as file:
+                seen_at = os.fstat(file.fileno()).st_mtime_ns // 1000
                 told = json.loads(file.read(_LONGEST_FACTS))
         except (OSError, ValueError):
-            told = None
+            told, seen_at = None, None
         host, user = (told.get("host"), told.get("user")) if isinstance(told, dict) else (None, None)
         if host is None and process.machine == here()[0]:
             host = socket.gethostname()
@@ -75,7 +79,13 @@ class OwnerFiles:
             pid=int(process.pid),
             host=host if isinstance(host, str) else None,
             user=user if isinstance(user, str) else None,
+            seen_at=seen_at,
         )
+
+    def beat(self) -> None:
+        """Show that this process lives: its file's time of change."""
+        if self._descriptor is not None:
+            os.utime(self._descriptor)
 
     def retire(self) -> None:
         """This process stops being an owner: its file goes. Idempotent."""
@@ -108,13 +118,19 @@ class OwnerFiles:
         return owner
 
     def _sweep(self) -> None:
-        """Remove the files of dead owners, if their ids alone still prove them dead without the files."""
+        """Remove old files of dead owners, if their ids alone still prove them dead without the files.
+
+        A young one still tells when its process was last seen.
+        """
+        newest = time.time() - _YOUNG_SECONDS
         with os.scandir(self._folder) as entries:
-            names = [entry.name for entry in islice(entries, _MOST_SWEPT)]
-        for name in names:
-            process = _process(name.removeprefix(_UNFINISHED))
-            if process is not None and life(process) is Life.DEAD and _is_held(self._folder / name) is False:
-                (self._folder / name).unlink(missing_ok=True)
+            files = [self._folder / entry.name for entry in islice(entries, _MOST_SWEPT)]
+        for file in files:
+            process = _process(file.name.removeprefix(_UNFINISHED))
+            if process is not None and life(process) is Life.DEAD and _is_held(file) is False:
+                with suppress(FileNotFoundError):  # its process retired, or another sweep was first
+                    if file.stat().st_mtime < newest:
+                        file.unlink()
 
 
 def _process(owner: str) -> Process | None:

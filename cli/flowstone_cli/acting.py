@@ -1,0 +1,117 @@
+"""What the commands that act on a run share: the engine with stdout held for the answer, signals, progress, and the end."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from flowstone.authoring.loader import Library
+from flowstone.engine import Engine
+from flowstone.errors import UsageError
+from flowstone.ports import RunRow
+from flowstone.running.output import OutputLog
+from flowstone_cli import exit_codes, json_text
+from flowstone_cli.capture import Capture
+from flowstone_cli.progress import Progress
+from flowstone_cli.render import outcome
+from flowstone_cli.session import Mode, Session
+from flowstone_cli.view import RunView
+
+_SIGNALS = {"STOPPED": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGHUP": signal.SIGHUP}
+"""Stop code of the engine → the signal that asks for it."""
+
+
+class Acting:
+    """An engine at work for one command. While it is entered, stdout belongs to the answer."""
+
+    def __init__(self, session: Session, mode: Mode) -> None:
+        self.session = session
+        session.store(mode)
+        self.out, err = session.out, session.err  # judged before the streams are exchanged
+        self.progress = Progress(err, session.tell, session.clock, quiet=session.options.quiet)
+        self._output = OutputLog(session.clock, self.progress.echo)
+        self._capture = Capture(self._output.write)
+        library = Library(session.settings.dir, session.settings.root)
+        self.engine = Engine(
+            session.store(),
+            session.owners,
+            library,
+            session.clock,
+            session.settings,
+            observe=self.progress.observe,
+            output=self._output,
+        )
+
+    def __enter__(self) -> "Acting":
+        self._capture.__enter__()
+        self.out.file = self._capture.answer
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._capture.__exit__(kind, error, trace)
+        self.progress.end()
+
+    def drive(self, run_id: str, verb: str, park_after: int | None) -> RunRow:
+        """Carry the run on until it ends, parks, or a signal stops it. `park_after`: see `Engine.drive`."""
+
+        async def driven() -> RunRow:
+            with _signals(asyncio.get_running_loop(), self._stop):
+                return await self.engine.drive(run_id, park_after=park_after, verb=verb)
+
+        return asyncio.run(driven())
+
+    def _stop(self, code: str) -> None:
+        stop = self.engine.stop
+        if stop.code is not None:  # the second signal leaves at once; the journal has all that is acknowledged
+            self.progress.end()
+            os._exit(128 + _SIGNALS[code])
+        self.session.say("stopping: what runs gets 10 seconds; once more to leave at once")
+        stop.code = code
+        stop.wake()
+
+    def conclude(self, run_id: str, *, answer: bool = False) -> int:
+        """Tell how the run stands and return the exit code. `answer`: print the output of a completed run on stdout."""
+        session = self.session
+        view = session.view(session.store().run(run_id), session.err)
+        stopped = self.engine.stop.code
+        code = exit_codes.of_run(view.row.status)
+        if stopped is not None and view.row.finished_at is None:
+            code = 128 + _SIGNALS[stopped]
+        self.progress.end({"status": view.phase.value, "id": run_id, "exit": code, "next": view.next})
+        if not session.options.quiet or code != exit_codes.OK:
+            session.tell(outcome.block(view, session.err))
+        if session.options.json:
+            self.out.write(json_text.document(view.document))
+        elif answer and code == exit_codes.OK:
+            self.out.write(answer_text(view, pretty=self.out.terminal))
+        return code
+
+
+def answer_text(view: RunView, *, pretty: bool) -> str:
+    """The output of a completed run as one JSON value: on one line in a pipe."""
+    return (json_text.pretty if pretty else json_text.compact)(view.ledger.output) + "\n"
+
+
+def park_after(wait: bool, no_wait: bool) -> int | None:
+    """What `--wait` and `--no-wait` mean for `Engine.drive`. Raises UsageError for both."""
+    if wait and no_wait:
+        raise UsageError("--wait and --no-wait exclude each other")
+    return None if wait else 0 if no_wait else -1
+
+
+@contextmanager
+def _signals(loop: asyncio.AbstractEventLoop, stop: Callable[[str], None]) -> Iterator[None]:
+    """Let the stop signals reach `stop`. One that this process was started to ignore (`nohup`, `&`) stays ignored."""
+    taken: list[Any] = []
+    for code, number in _SIGNALS.items():
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, stop, code)
+            taken.append(number)
+    try:
+        yield
+    finally:
+        for number in taken:
+            loop.remove_signal_handler(number)

@@ -1,0 +1,46 @@
+"""What `flow approve` and `flow reject` share: check, record, go on with the run."""
+
+from collections.abc import Sequence
+
+from flowstone.errors import UsageError
+from flowstone.journal.states import SETTLED
+from flowstone_cli import exit_codes, input_files
+from flowstone_cli.session import Session
+
+
+def answer(
+    session: Session,
+    run: str,
+    reason: str | None,
+    *,
+    yes: bool,
+    files: Sequence[str],
+    sets: Sequence[str],
+    set_strs: Sequence[str],
+    comment: str | None,
+    by: str | None,
+    no_resume: bool,
+    early: bool,
+    limit: tuple[bool, bool],
+) -> int:
+    """Say yes or no at a gate and carry the run on, unless `no_resume`; the exit code. `limit`: --wait and --no-wait."""
+    if reason is not None and not reason.strip():
+        raise UsageError("the reason is empty: name the gate, or leave it out", hint=f"flow status {run}")
+    given = input_files.read(files, sets, set_strs, session.arguments)
+    row = session.find(run, "write")
+    from flowstone_cli.acting import Acting, park_after
+
+    waiting = park_after(*limit)
+    verb = "approve" if yes else "reject"
+    with Acting(session, "write") as acting:
+        said = acting.engine.answer(row.id, reason, yes=yes, data=given.value, comment=comment, by=by, early=early)
+        word = "approved" if yes else "rejected"
+        if said.repeated:
+            session.say(f"{said.name} was {word} before, by the same answer")
+        goes_on = said.row.status not in SETTLED and not no_resume and not early
+        if goes_on:
+            acting.drive(row.id, verb, waiting)
+    if no_resume or early:
+        session.say(f"{said.name} is {word}; the answer is recorded")
+    code = acting.conclude(row.id, answer=True)
+    return code if goes_on else exit_codes.OK

@@ -1,0 +1,41 @@
+"""The cut: which part of a journal a re-opened run keeps, decided from its ledger alone (DESIGN.md section 11).
+
+Kept is every completion handed out before the step S was asked for, with its operation, and those of operations asked for
+before S that succeeded later, ordered after it. Not kept are S, what was asked for after it, and operations without a kept
+completion.
+"""
+
+from typing import Any
+
+from flowstone.errors import NotFound
+from flowstone.journal.ledger import Ledger
+from flowstone.journal.states import StepStatus
+
+
+def cut_at(ledger: Ledger, step: str | None) -> dict[str, Any]:
+    """The cut at the step of that key; with None, where the run ended: all is kept but what its end put down.
+
+    Plain data, as run.reopened carries it: `n`, the first event that is not kept; `late`, completions after it that are;
+    `keep` and `again`, keys of the undo that are kept and begun again. Raises NotFound for a key that the run has not reached.
+    """
+    if step is None:
+        return {"step": None, "n": ledger.ending_n or ledger.count, "late": [], "keep": [], "again": []}
+    operation = ledger.operations.get(step)
+    if operation is None or not operation.of_body:
+        raise NotFound(f'the run has not reached a step "{step}"', details=list(ledger.operations)[:20])
+    late = [
+        event.n
+        for event in ledger.completions
+        if event.n > operation.asked_n
+        and event.step is not None
+        and ledger.operations[event.step].asked_n < operation.asked_n
+        and ledger.operations[event.step].status is StepStatus.SUCCEEDED
+    ]
+    return {"step": step, "n": operation.asked_n, "late": late, "keep": [], "again": []}
+
+
+def undo_again(ledger: Ledger) -> dict[str, Any]:
+    """The cut of a run whose undo failed: everything is kept, the undo that failed is begun again."""
+    undos = [operation for operation in ledger.operations.values() if operation.kind == "undo"]
+    again = [operation.key for operation in undos if operation.status is StepStatus.FAILED]
+    return {"step": again[0] if again else None, "n": ledger.ending_n or ledger.count, "late": [], "keep": [], "again": again}

@@ -1,0 +1,169 @@
+"""The attempts of a pass: begun with a start mark, ended with a record, repeated when their instant comes.
+
+Serves the steps that a body asks for and those of the engine's own (undo, on_error): all are `Call`s.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+from flowstone.authoring.current import CurrentStep
+from flowstone.authoring.definition import Policy
+from flowstone.clock import Clock
+from flowstone.errors import StorageFailed, ValueRefused
+from flowstone.identity import invocation_id
+from flowstone.journal.events import Draft, Kind, Raw, body_text
+from flowstone.journal.ledger import Operation
+from flowstone.running.attempt import TimedOut, attempt_step
+from flowstone.running.functions import StepFunction
+from flowstone.running.output import OutputLog
+from flowstone.running.ownership import cut_off
+from flowstone.running.retrying import failure_draft
+from flowstone.running.timers import Timers
+from flowstone.running.writer import Writer
+from flowstone.values.codec import Recorded
+
+
+class Call(Protocol):
+    """A step as its attempts need it."""
+
+    key: str
+    predecessor: str | None
+    step: StepFunction | None
+    policy: Policy
+    record: Operation | None
+    fresh: Recorded | None
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What the function is called with."""
+        ...
+
+    @property
+    def timeout(self) -> int | None:
+        """Microseconds that an attempt may take."""
+        ...
+
+    def opening(self, now: int) -> Draft:
+        """The start mark of the first attempt."""
+        ...
+
+
+class Attempts:
+    """The tasks of one pass. The first error that is none of an author is kept in `crash`."""
+
+    def __init__(self, run_id: str, epoch: int, writer: Writer, clock: Clock, output: OutputLog) -> None:
+        self.misuse: str | None = None
+        """What a step did that can never work: it called `flow`."""
+        self.crash: BaseException | None = None
+        self.timers = Timers()
+        self.wake = asyncio.Event()
+        """Set whenever something has happened."""
+        self._run_id = run_id
+        self._epoch = epoch
+        self._writer = writer
+        self._clock = clock
+        self._output = output
+        self._tasks: dict[asyncio.Task[None], str | None] = {}
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a task of this pass is going on."""
+        return bool(self._tasks)
+
+    def start(self, call: Call) -> None:
+        """Begin the next attempt of a step."""
+        self.spawn(self.attempt(call), call.key)
+
+    def spawn(self, work: Coroutine[Any, Any, None], key: str | None = None) -> None:
+        """Let something go on beside the body; `key` names the operation that it is for."""
+        task = asyncio.ensure_future(work)
+        self._tasks[task] = key
+        task.add_done_callback(self._ended)
+
+    async def cancel(self, spare: Callable[[str], bool] = lambda _: False) -> None:
+        """Cancel what goes on and wait until it has ended; operations that are spared are waited for instead."""
+        for task, key in self._tasks.items():
+            if key is None or not spare(key):
+                task.cancel()
+        while self._tasks:
+            await asyncio.wait(list(self._tasks))
+        await self._writer.rest()  # the end of an attempt may be on its way into the journal
+
+    async def cancel_one(self, key: str) -> None:
+        """Cancel what goes on for one operation."""
+        mine = [task for task, owner in self._tasks.items() if owner == key and task is not asyncio.current_task()]
+        for task in mine:
+            task.cancel()
+        if mine:
+            await asyncio.wait(mine)
+        await self._writer.rest()
+
+    async def wait_for(self, key: str) -> None:
+        """Wait until nothing goes on for one operation."""
+        mine = [task for task, owner in self._tasks.items() if owner == key and task is not asyncio.current_task()]
+        if mine:
+            await asyncio.wait(mine)
+
+    async def settle(self, seconds: float) -> None:
+        """Wait until all has ended, at most that long."""
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=seconds)
+
+    async def attempt(self, call: Call) -> None:
+        """Make one attempt: its start mark, the call, its end."""
+        assert call.step is not None
+        ledger = self._writer.ledger
+        number = ledger.next_attempt(call.key)
+        mark = Draft(Kind.STEP_STARTED, call.key) if call.record is not None else call.opening(self._clock.now())
+        await self._writer.append([mark._replace(attempt=number)], durable=not call.policy.repeatable)
+        call.record = ledger.operations[call.key]
+        current = CurrentStep(
+            run_id=self._run_id,
+            key=call.key,
+            invocation_id=invocation_id(self._run_id, call.key),
+            attempt=number,
+            epoch=self._epoch,
+            predecessor=None if call.predecessor is None else invocation_id(self._run_id, call.predecessor),
+            misuse=self._note_misuse,
+        )
+        self._output.running[call.key] = number
+        try:
+            call.fresh = await attempt_step(call.step, call.arguments, current, timeout=call.timeout)
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError) and _cancelling():
+                raise  # the pass is ending: it writes what became of this attempt
+            if isinstance(error, TimedOut | ValueRefused) and not call.policy.repeatable:
+                draft = cut_off(call.record, "TIMED_OUT" if isinstance(error, TimedOut) else "NOT_RECORDED")
+            else:
+                draft = failure_draft(call.key, number, error, call.policy, call.record.failures, self._clock.now())
+        else:
+            notes = {"notes": current.notes} if current.notes else {}
+            draft = Draft(Kind.STEP_SUCCEEDED, call.key, number, body_text(result=Raw(call.fresh.text), **notes))
+        finally:
+            self._output.running.pop(call.key, None)
+        if self.misuse is not None:
+            return
+        try:
+            await self._writer.append([draft])
+        except StorageFailed as error:
+            error.unsaved = error.unsaved or (call.fresh.text if call.fresh is not None else None)
+            raise
+        if call.record.open and call.record.last.next_attempt_at is not None:
+            self.timers.add(call.record.last.next_attempt_at, call)
+
+    def _note_misuse(self, message: str) -> None:
+        self.misuse = self.misuse or message
+        self._loop.call_soon_threadsafe(self.wake.set)  # a blocking step runs in a thread
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        del self._tasks[task]
+        if not task.cancelled() and task.exception() is not None and self._writer.failed is None:
+            self.crash = self.crash or task.exception()
+        self.wake.set()
+
+
+def _cancelling() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -1,0 +1,117 @@
+"""Child runs of a pass: begun, found again, carried on, cancelled. Each is a run of its own with its own journal."""
+
+from typing import Any, Protocol
+
+from flowstone.clock import Clock
+from flowstone.identity import new_run_id
+from flowstone.journal.events import Draft, Kind, body_text
+from flowstone.journal.ledger import Ledger
+from flowstone.journal.states import Status
+from flowstone.ports import RunRow
+from flowstone.running.attempts import Attempts
+from flowstone.running.retrying import delay_after
+from flowstone.running.steps.child import AskedChild
+from flowstone.running.writer import Writer
+
+
+class ChildRuns(Protocol):
+    """What the engine does with runs that are children."""
+
+    async def ensure_child(self, child: str, asked: AskedChild, parent: str) -> None:
+        """Create the run of that id, unless it exists; if it has failed, re-open it where it failed."""
+        ...
+
+    async def drive_child(self, child: str) -> tuple[RunRow, Ledger]:
+        """Carry the run on until it ends or parks."""
+        ...
+
+    async def cancel_child(self, child: str, reason: str) -> None:
+        """Request its cancelling; whoever drives it notices."""
+        ...
+
+
+class Children:
+    """The children of one run in one pass."""
+
+    def __init__(self, run_id: str, runs: ChildRuns, writer: Writer, attempts: Attempts, clock: Clock) -> None:
+        self._run_id = run_id
+        self._runs = runs
+        self._writer = writer
+        self._attempts = attempts
+        self._clock = clock
+        self._suspended: dict[str, str] = {}
+
+    async def begin(self, asked: AskedChild) -> None:
+        """Record the child's id, then make the run: after a crash in between it is made under that id."""
+        ledger = self._writer.ledger
+        child = ledger.children.get(asked.key) or new_run_id()
+        number = ledger.next_attempt(asked.key)
+        mark = asked.opening(self._clock.now()) if asked.record is None else Draft(Kind.STEP_STARTED, asked.key)
+        started = Draft(Kind.CHILD_STARTED, asked.key, number, body_text(child=child, workflow=asked.workflow.name))
+        await self._writer.append([mark._replace(attempt=number), started])
+        asked.record = ledger.operations[asked.key]
+        await self.go_on(asked, again=True)
+
+    async def go_on(self, asked: AskedChild, *, again: bool = False) -> None:
+        """Carry the child on and record its end, if it has come to one. `again`: a failed one is re-opened first."""
+        record = asked.record
+        assert record is not None
+        child = record.child
+        if child is None or not record.open:  # the crash came between two attempts
+            if record.open:
+                await self.begin(asked)
+            return
+        if again or record.last.status == "running":
+            await self._runs.ensure_child(child, asked, self._run_id)
+        row, ledger = await self._runs.drive_child(child)
+        self._suspended.pop(asked.key, None)
+        if row.status is Status.SUSPENDED:
+            self._suspended[asked.key] = asked.name
+        elif row.status is Status.COMPLETED:
+            result = body_text(result=ledger.output)
+            await self._writer.append([Draft(Kind.STEP_SUCCEEDED, asked.key, record.last.number, result)])
+        elif row.status in (Status.FAILED, Status.CANCELLED):
+            await self._failed(asked, child, ledger)
+
+    async def _failed(self, asked: AskedChild, child: str, ledger: Ledger) -> None:
+        record = asked.record
+        assert record is not None
+        error, heals = failure_of(child, ledger)
+        failures, retries = record.failures, asked.policy.retries or 0
+        final = failures >= retries or not heals
+        next_attempt_at = None if final else self._clock.now() + delay_after(failures + 1, asked.policy.retry_delay)
+        body = body_text(error=error, final=final, next_attempt_at=next_attempt_at)
+        await self._writer.append([Draft(Kind.STEP_FAILED, asked.key, record.last.number, body)])
+        if next_attempt_at is not None:
+            self._attempts.timers.add(next_attempt_at, asked)
+
+    def suspended(self) -> list[str]:
+        """The names of children that wait for a person."""
+        return list(self._suspended.values())
+
+    async def cancel(self, asked: AskedChild, reason: str) -> None:
+        """Cancel a child and wait until it has ended, its own undo included."""
+        record = self._writer.ledger.operations.get(asked.key)
+        if record is None or record.child is None or not record.open:
+            return
+        await self._runs.cancel_child(record.child, reason)
+        await self._attempts.wait_for(asked.key)
+        await self._runs.drive_child(record.child)
+
+    async def cancel_all(self, reason: str) -> None:
+        """Cancel every child that is still open."""
+        for operation in list(self._writer.ledger.operations.values()):
+            if operation.child is not None and operation.open:
+                await self._runs.cancel_child(operation.child, reason)
+                await self._attempts.wait_for(operation.key)
+                await self._runs.drive_child(operation.child)
+
+
+def failure_of(child: str, ledger: Ledger) -> tuple[dict[str, Any], bool]:
+    """The error of a child that failed or was cancelled, naming the deepest run and step, and whether a retry may heal it."""
+    if ledger.cancelled is not None:
+        message = f"child run {child} was cancelled: {ledger.cancelled.get('reason')}"
+        return {"type": "RunCancelled", "module": None, "mro": [], "message": message, "trace": "", "child": child}, False
+    error = dict(ledger.error or {})
+    error.setdefault("child", child)
+    return error, bool(error.pop("heals", False))

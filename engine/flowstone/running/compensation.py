@@ -1,0 +1,104 @@
+"""The undo of a run: which steps are undone, in which order, and carrying it out from the journal alone, without the body."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flowstone.authoring.definition import Done, Policy
+from flowstone.errors import NotFound
+from flowstone.identity import invocation_id
+from flowstone.journal.ledger import Ledger, Operation
+from flowstone.journal.states import StepStatus
+from flowstone.running.functions import BARE, Signature, describe_function
+from flowstone.running.steps.own import OwnStep
+from flowstone.values.codec import restore
+
+
+def to_undo(ledger: Ledger) -> list[Operation]:
+    """The operations whose undo is still to be done, last completed first, across all branches.
+
+    Those that succeeded, and those whose outcome is unknown.
+    """
+    candidates = [
+        operation
+        for operation in ledger.operations.values()
+        if operation.opened.get("undo") and (operation.status is StepStatus.SUCCEEDED or _unknown(operation))
+    ]
+    candidates.sort(key=lambda operation: operation.completion.n if operation.completion else ledger.count, reverse=True)
+    return [operation for operation in candidates if not _undone(ledger, operation)]
+
+
+def _unknown(operation: Operation) -> bool:
+    """Whether it may or may not have taken effect: cut off, and not followed by an attempt that ended by itself."""
+    return bool(operation.attempts) and operation.last.status in ("running", "interrupted", "cancelled")
+
+
+def _undone(ledger: Ledger, operation: Operation) -> bool:
+    undo = ledger.operations.get(operation.key + ":undo")
+    return undo is not None and undo.status is StepStatus.SUCCEEDED
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Finds functions by the names in the journal: registered steps, then the workflow's own module and what it imports."""
+
+    workflow: Callable[..., Any]
+    find_step: Callable[[str], Callable[..., Any]]
+
+    def find(self, name: str) -> Callable[..., Any]:
+        """The function of that name. Nothing is imported for it. Raises NotFound."""
+        try:
+            return self.find_step(name)
+        except NotFound:
+            pass
+        module: Any = sys.modules.get(self.workflow.__module__)
+        found = _walk(module, name.split("."))
+        parts = name.split(".")
+        for length in range(len(parts) - 1, 0, -1):
+            if found is None:
+                found = _walk(sys.modules.get(".".join(parts[:length])), parts[length:])
+        if not callable(found):
+            raise NotFound(f'there is no function "{name}"')
+        called: Callable[..., Any] = found
+        return called
+
+
+def _walk(found: Any, names: list[str]) -> Any:
+    for name in names:
+        found = getattr(found, name, None)
+    return found
+
+
+def undo_step(
+    run_id: str, ledger: Ledger, operation: Operation, names: Names, base: Policy, cause: dict[str, Any] | None
+) -> OwnStep:
+    """The undo of one operation. Raises NotFound if its function cannot be found."""
+    function = describe_function(names.find(operation.opened["undo"]))
+    signature = _signature(operation, names)
+    known = operation.status is StepStatus.SUCCEEDED
+    result = operation.completion.body()["result"] if known and operation.completion else None
+    done: Done[Any, Any] = Done(
+        args=_arguments(operation, signature),
+        result=restore(result, signature.result) if known else None,
+        outcome="succeeded" if known else "unknown",
+        step=operation.name,
+        invocation_id=invocation_id(run_id, operation.key),
+    )
+    record = ledger.operations.get(operation.key + ":undo")
+    return OwnStep("undo", operation, function, done, base, record, cause=cause)
+
+
+def _signature(operation: Operation, names: Names) -> Signature:
+    try:
+        return describe_function(names.find(operation.function or "")).signature
+    except NotFound:  # a closure has no name to be found by
+        return BARE
+
+
+def _arguments(operation: Operation, signature: Signature) -> tuple[Any, ...]:
+    recorded, count = operation.opened["input"], operation.opened.get("arguments", 1)
+    if count == 0:
+        return ()
+    values = [recorded] if count == 1 else recorded
+    return tuple(restore(value, signature.of_argument(index)) for index, value in enumerate(values))

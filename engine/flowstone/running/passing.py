@@ -1,0 +1,61 @@
+"""Putting one pass together: pen, attempts, ticks, children and undo for a run that this process has taken."""
+
+from dataclasses import dataclass
+
+from flowstone.authoring.definition import Policy
+from flowstone.clock import Clock
+from flowstone.ports import Owners, Store
+from flowstone.running.advance import Pass
+from flowstone.running.attempts import Attempts
+from flowstone.running.children import Children, ChildRuns
+from flowstone.running.compensation import Names
+from flowstone.running.ending import ending_again
+from flowstone.running.output import OutputLog
+from flowstone.running.stopping import Stop
+from flowstone.running.taking import Taken
+from flowstone.running.ticking import Ticking
+from flowstone.running.undoing import Undoing
+from flowstone.running.writer import Observe, Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Passing:
+    """Runs passes over one store."""
+
+    store: Store
+    owners: Owners
+    clock: Clock
+    output: OutputLog
+    stop: Stop
+    children: ChildRuns
+    policy: Policy
+    observe: Observe
+
+    async def run(self, taken: Taken, names: Names, park_after: int | None) -> None:
+        """One pass of a taken run: of its body, or of its undo once that has begun."""
+        row = taken.row
+        writer = Writer(self.store, row, taken.ledger, taken.index, self.observe, self.output)
+        attempts = Attempts(row.id, row.epoch, writer, self.clock, self.output)
+        ticking = Ticking(attempts, writer, self.clock, self.owners)
+        undoing = Undoing(row.id, writer, attempts, ticking, self.clock, names, self.policy, self.stop, park_after)
+        self.stop.wakes.append(attempts.wake.set)
+        try:
+            if taken.body is None:
+                await undoing.run(ending_again(taken.ledger))
+            else:
+                children = Children(row.id, self.children, writer, attempts, self.clock)
+                await Pass(
+                    taken.body,
+                    writer,
+                    self.clock,
+                    attempts,
+                    ticking,
+                    children,
+                    undoing,
+                    self.stop,
+                    park_after=park_after,
+                ).run()
+        finally:
+            ticking.stop()
+            self.stop.wakes.remove(attempts.wake.set)
+            writer.close()

@@ -1,0 +1,56 @@
+"""Unknown outcomes: what `flow resolve` says about a step that must not be repeated, checked and then acted on."""
+
+from typing import Any
+
+from flowstone.errors import NotFound, TryAgain
+from flowstone.journal.events import Draft, Kind, body_text
+from flowstone.journal.ledger import Ledger, Operation
+from flowstone.journal.states import StepStatus
+from flowstone.ports import RunRow
+
+
+def unresolved(ledger: Ledger, run: RunRow, step: str) -> Operation:
+    """The step of that key, whose outcome is unknown. Raises NotFound, or TryAgain if it is known by now."""
+    open_steps = [operation for operation in ledger.operations.values() if is_unresolved(operation)]
+    meant = ledger.operations.get(step)
+    if meant is None:
+        names = ", ".join(operation.key for operation in open_steps) or "none"
+        raise NotFound(f'run {run.id} has no step "{step}" whose outcome is unknown; unknown: {names}')
+    if not is_unresolved(meant):
+        raise TryAgain(f'the outcome of step "{step}" is known: it is {meant.status}', hint=f"flow status {run.id}")
+    return meant
+
+
+def is_unresolved(operation: Operation) -> bool:
+    """Whether the step waits for `flow resolve`."""
+    return operation.kind == "step" and operation.status is StepStatus.WAITING
+
+
+def word(operation: Operation, outcome: str, result: Any, by: dict[str, Any], reason: str) -> Draft:
+    """The mail: `outcome` is "succeeded" (with the result), "failed" or "retry"."""
+    body = body_text(outcome=outcome, result=result, by=by, reason=reason)
+    return Draft(Kind.STEP_RESOLVED, operation.key, operation.last.number, body)
+
+
+def resolution(operation: Operation) -> list[Draft]:
+    """The completion that a person's word makes of an unknown outcome; none for "retry"."""
+    answer = operation.answer
+    if answer is None or answer.kind != Kind.STEP_RESOLVED or not is_unresolved(operation):
+        return []
+    body = answer.body()
+    if body["outcome"] == "succeeded":
+        return [Draft(Kind.STEP_SUCCEEDED, operation.key, operation.last.number, body_text(result=body["result"]))]
+    if body["outcome"] == "failed":
+        message = f"resolved as failed by {body['by']['user']}: {body['reason']}"
+        error: dict[str, Any] = {
+            "type": "Resolved",
+            "module": None,
+            "mro": [],
+            "message": message,
+            "trace": "",
+            "data": None,
+            "code": None,
+        }
+        failed = body_text(error=error, final=True, next_attempt_at=None)
+        return [Draft(Kind.STEP_FAILED, operation.key, operation.last.number, failed)]
+    return []

@@ -1,0 +1,103 @@
+"""Taking a run up: its body is replayed to the frontier first, and only if code and history fit is the run claimed."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flowstone.clock import Clock
+from flowstone.errors import Diverged
+from flowstone.interrupts import Divergence
+from flowstone.journal.events import Draft, Kind, body_text
+from flowstone.journal.ledger import Ledger
+from flowstone.journal.states import Verb
+from flowstone.journal.summary import Index
+from flowstone.ports import AuditNote, Owners, RunRow, Store
+from flowstone.running.body import Body, Program
+from flowstone.running.ownership import Cause, claim_drafts, claimed
+from flowstone.running.steps.gate import closing
+from flowstone.running.writer import summary_of
+
+
+@dataclass(slots=True)
+class Taken:
+    """A run that this process owns, and its body at the frontier; no body if the undo has begun."""
+
+    row: RunRow
+    ledger: Ledger
+    index: Index
+    body: Body | None
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """Takes runs up. Nothing is run and nothing is written when code and history disagree."""
+
+    store: Store
+    owners: Owners
+    clock: Clock
+    program: Callable[[RunRow, Any], Program]
+    """The code of a run, given its row and recorded input."""
+    log: Callable[[int, str], None]
+
+    def replayed(self, row: RunRow) -> Taken:
+        """A run that this process owns already. Raises Diverged."""
+        events = self.store.events(row.id)
+        ledger = Ledger(events)
+        return Taken(row, ledger, Index().after(events), self._body(row, ledger))
+
+    def claim(self, row: RunRow, cause: Cause) -> Taken:
+        """Claim a run that nobody owns, or whose owner is dead. Raises Diverged, TryAgain if somebody else was first."""
+        taken = self.replayed(row)
+        version = taken.ledger.version if taken.body is None else taken.body.version
+        drafts, verb = claim_drafts(self.owners, row, taken.ledger, cause, version)
+        now = self.clock.now()
+        for key in cause.passes:
+            number = taken.ledger.operations[key].last.number
+            drafts.append(closing(key, number, "resumed", by=cause.by, at=now))
+        return self._claimed(taken, drafts, verb, cause)
+
+    def reopen(self, row: RunRow, cause: Cause, cut: dict[str, Any]) -> Taken:
+        """Re-open a run that has failed or was cancelled, keeping what the cut keeps. Raises Diverged, TryAgain."""
+        events = self.store.events(row.id)
+        ledger = Ledger(events)
+        reopened = Draft(Kind.RUN_REOPENED, text="")
+        ledger.reopen(cut)
+        steps = sum(operation.of_body for operation in ledger.operations.values())
+        text = body_text(by=cause.by, cut=cut, steps=steps, done=ledger.done)
+        taken = Taken(row, ledger, Index().after(events), self._body(row, ledger))
+        drafts = [claimed(self.owners.enlist(), row.epoch + 1), reopened._replace(text=text)]
+        if taken.body is not None and taken.body.version != ledger.version:
+            drafts.append(Draft(Kind.RUN_MIGRATED, text=body_text(**{"from": ledger.version, "to": taken.body.version})))
+        return self._claimed(taken, drafts, Verb.REOPEN, cause)
+
+    def _claimed(self, taken: Taken, drafts: list[Draft], verb: Verb | None, cause: Cause) -> Taken:
+        taken.index = taken.index.after(drafts)
+        row = taken.row
+        taken.row = self.store.claim(
+            row,
+            self.owners.enlist(),
+            drafts,
+            verb=verb,
+            source=None if taken.body is None else taken.body.source,
+            audit=AuditNote(cause.verb, json.dumps(cause.by)),
+            summary=summary_of(taken.index),
+        )
+        for event in self.store.events(row.id, after=taken.ledger.count - 1):
+            taken.ledger.apply(event)
+        return taken
+
+    def _body(self, row: RunRow, ledger: Ledger) -> Body | None:
+        if ledger.undoing is not None:
+            return None
+        body = Body(row.id, ledger, self.program(row, ledger.created["input"]), self.log)
+        try:
+            body.replay()
+        except Divergence as divergence:
+            body.close()
+            raise Diverged(
+                f"run {row.id}: {divergence.message}",
+                details=["nothing was run and nothing was written"],
+                hint=f"undo the edit, or look for randomness, the clock or a set's order in the body; then flow resume {row.id}",
+            ) from None
+        return body

@@ -1,0 +1,136 @@
+"""Handlers and undo in a pass: `KEY:on_error` when a step has failed for good, `KEY:undo` in reverse order when the run has.
+
+Works from the journal alone, so that it goes on after a crash in the middle, without the body.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from flowstone.authoring.definition import Failed, Policy
+from flowstone.clock import Clock
+from flowstone.errors import NotFound
+from flowstone.journal.events import Draft, Kind, body_text
+from flowstone.journal.ledger import Operation
+from flowstone.journal.states import StepStatus, Verb
+from flowstone.ports import Change
+from flowstone.running.attempts import Attempts
+from flowstone.running.compensation import Names, to_undo, undo_step
+from flowstone.running.ending import Ending, undo_failed
+from flowstone.running.functions import describe_function
+from flowstone.running.ownership import cut_off
+from flowstone.running.steps.call import AskedStep
+from flowstone.running.steps.child import AskedChild
+from flowstone.running.steps.own import OwnStep
+from flowstone.running.stopping import GRACE, Stop, halted, halting
+from flowstone.running.ticking import Ticking
+from flowstone.running.writer import Writer
+from flowstone.values.failures import restore_failure
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """The undo of one run in one pass."""
+
+    run_id: str
+    writer: Writer
+    attempts: Attempts
+    ticking: Ticking
+    clock: Clock
+    names: Names
+    policy: Policy
+    """What holds for undos and handlers that say nothing themselves."""
+    stop: Stop
+    park_after: int | None
+
+    def handle(self, asked: AskedStep | AskedChild, record: Operation) -> None:
+        """Run the on_error of a step that has failed for good; when it has ended the failure reaches the body."""
+        assert record.failure is not None
+        assert asked.request.on_error is not None
+        error = restore_failure(record.failure.body()["error"], asked.name, record.failure.attempt or 1)
+        arguments = asked.arguments if isinstance(asked, AskedStep) else asked.request.args
+        failed: Failed[Any] = Failed(args=arguments, error=error, step=asked.name)
+        earlier = self.writer.ledger.operations.get(record.key + ":on_error")
+        step = OwnStep("on_error", record, describe_function(asked.request.on_error), failed, self.policy, earlier)
+        if earlier is not None and earlier.status is StepStatus.RETRYING and earlier.failures:
+            self.attempts.timers.add(earlier.last.next_attempt_at or 0, step)
+        else:
+            self.attempts.start(step)
+
+    def needed(self) -> bool:
+        """Whether there is anything to undo."""
+        return bool(to_undo(self.writer.ledger))
+
+    async def undo_one(self, operation: Operation) -> None:
+        """Undo one step now: a race's loser that succeeded. A failure of it is left to the end of the run."""
+        if operation in to_undo(self.writer.ledger):
+            step = undo_step(self.run_id, self.writer.ledger, operation, self.names, self.policy, None)
+            while step.record is None or step.record.status in (StepStatus.RUNNING, StepStatus.RETRYING):
+                if step.record is not None and step.record.last.next_attempt_at is not None:
+                    while self.clock.now() < step.record.last.next_attempt_at:
+                        await self.clock.wait(step.record.last.next_attempt_at)
+                await self.attempts.attempt(step)
+
+    async def run(self, ending: Ending) -> None:
+        """Undo all that is to be undone, then write the end. Parks or stops in the middle; a later pass goes on."""
+        ledger = self.writer.ledger
+        while True:
+            failed = next((one for one in ledger.operations.values() if _undo_failed(one)), None)
+            if failed is not None:
+                await self._end(undo_failed(ending, failed), Verb.FAIL)
+                return
+            todo = to_undo(ledger)
+            if not todo:
+                await self._end(ending.drafts, ending.verb)
+                return
+            try:
+                step = undo_step(self.run_id, ledger, todo[0], self.names, self.policy, ending.cause)
+            except NotFound:
+                await self._park_without(str(todo[0].opened["undo"]))
+                return
+            if not await self._carry_out(step):
+                return
+
+    async def _end(self, drafts: list[Draft], verb: Verb) -> None:
+        await self.writer.append_alone(drafts, Change(verb=verb, release=True))
+
+    async def _carry_out(self, step: OwnStep) -> bool:
+        """Attempt until it has ended; False if the pass has to end first."""
+        if step.record is not None and step.record.failures and step.record.last.next_attempt_at is not None:
+            self.attempts.timers.add(step.record.last.next_attempt_at, step)
+        else:
+            self.attempts.start(step)
+        while step.record is None or step.record.open:
+            failed = self.writer.failed or self.attempts.crash
+            if failed is not None:
+                raise failed
+            if self.stop.code is not None:
+                await self._halt(self.stop.code)
+                return False
+            for call in self.attempts.timers.pop_due(self.clock.now()):
+                if call is step:
+                    self.attempts.start(step)
+            due = self.attempts.timers.next_due()
+            if not self.attempts.busy and due is not None and self._too_far(due):
+                await self.writer.append_alone([], Change(release=True))
+                return False
+            await self.ticking.wait()
+        return True
+
+    def _too_far(self, due: int) -> bool:
+        return self.park_after is not None and due - self.clock.now() > self.park_after
+
+    async def _park_without(self, function: str) -> None:
+        body = body_text(code="FUNCTION_NOT_FOUND", gates=[], reasons=[function])
+        change = Change(verb=Verb.SUSPEND, release=True)
+        await self.writer.append_alone([Draft(Kind.RUN_SUSPENDED, text=body)], change)
+
+    async def _halt(self, code: str) -> None:
+        await self.attempts.settle(GRACE)
+        await self.attempts.cancel()
+        open_ones = [one for one in self.writer.ledger.operations.values() if one.open and one.last.status == "running"]
+        drafts = [cut_off(one, code) for one in open_ones] + halted(self.writer.ledger, code)
+        await self.writer.append_alone(drafts, Change(verb=halting(code), release=True))
+
+
+def _undo_failed(operation: Operation) -> bool:
+    return operation.kind == "undo" and operation.status is StepStatus.FAILED
