@@ -190,9 +190,9 @@ def functions_of(path: Path) -> set[str]:
 
 def traced() -> set[tuple[str, str]]:
     """What engine/README.md says lies where: `file.py` `name`."""
-    return set(re.findall(r"`([\w/]+\.py)` `([\w.]+)`", MAP)) | {
-        (path, name) for name, path in re.findall(r"`([\w.]+)` in `([\w/]+\.py)`", MAP) if name != "TRANSITIONS"
-    }
+    after = re.findall(r"`([\w/]+\.py)` `(\w+(?:\.\w+)?)`", MAP)
+    before = [(path, name) for name, path in re.findall(r"`(\w+(?:\.\w+)?)` in `([\w/]+\.py)`", MAP)]
+    return {(path, name) for path, name in [*after, *before] if not name.endswith(".py") and name.upper() != name}
 
 
 def place(path: str) -> Path:

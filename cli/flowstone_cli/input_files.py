@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -149,13 +150,15 @@ def _file(name: str) -> bytes:
         reason = getattr(error, "strerror", None) or str(error)
         raise NotFound(f"{shown} cannot be read: {reason}") from None
     try:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise BadData(f"{shown} is a folder, not a file")
         os.set_blocking(descriptor, True)
-        with open(descriptor, "rb") as file:  # noqa: PTH123  a descriptor
+        with open(descriptor, "rb", closefd=False) as file:
             return file.read(LARGEST + 1)
-    except IsADirectoryError:
-        raise BadData(f"{shown} is a folder, not a file") from None
     except OSError as error:
         raise StorageFailed(f"{shown} cannot be read: {error.strerror}") from error
+    finally:
+        os.close(descriptor)
 
 
 def _shown(name: str) -> str:

@@ -6,8 +6,9 @@ from typing import Any
 
 from flowstone.journal.documents import run_document
 from flowstone.journal.events import Event, Kind
-from flowstone.journal.ledger import Ledger, Operation
+from flowstone.journal.ledger import Ledger
 from flowstone.journal.notes import next_command, took
+from flowstone.journal.operations import Operation
 from flowstone.journal.phase import Phase, phase_of
 from flowstone.journal.states import StepStatus
 from flowstone.journal.waits import Wait, waits_of

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from flowstone.authoring.answers import Answer as Answer
     from flowstone.authoring.answers import NotApproved as NotApproved
+    from flowstone.authoring.blocking import BlockingFlow as BlockingFlow
     from flowstone.authoring.current import current_step as current_step
     from flowstone.authoring.definition import Done as Done
     from flowstone.authoring.definition import Failed as Failed
     from flowstone.authoring.definition import step as step
     from flowstone.authoring.definition import workflow as workflow
+    from flowstone.authoring.fan_out import MapResult as MapResult
+    from flowstone.authoring.fan_out import Winner as Winner
     from flowstone.authoring.flow import Flow as Flow
+    from flowstone.authoring.shell import ShellFailed as ShellFailed
+    from flowstone.authoring.shell import ShellResult as ShellResult
     from flowstone.errors import NonRetryable as NonRetryable
     from flowstone.errors import ValueRefused as ValueRefused
     from flowstone.interrupts import RunCancelled as RunCancelled
@@ -21,9 +26,14 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Answer": "flowstone.authoring.answers",
+    "BlockingFlow": "flowstone.authoring.blocking",
     "Done": "flowstone.authoring.definition",
     "Failed": "flowstone.authoring.definition",
     "Flow": "flowstone.authoring.flow",
+    "MapResult": "flowstone.authoring.fan_out",
+    "ShellFailed": "flowstone.authoring.shell",
+    "ShellResult": "flowstone.authoring.shell",
+    "Winner": "flowstone.authoring.fan_out",
     "NonRetryable": "flowstone.errors",
     "NotApproved": "flowstone.authoring.answers",
     "RunCancelled": "flowstone.interrupts",
@@ -36,14 +46,19 @@ _HOMES = {
 
 __all__ = [
     "Answer",
+    "BlockingFlow",
     "Done",
     "Failed",
     "Flow",
+    "MapResult",
     "NonRetryable",
     "NotApproved",
     "RunCancelled",
+    "ShellFailed",
+    "ShellResult",
     "StepFailed",
     "ValueRefused",
+    "Winner",
     "current_step",
     "step",
     "workflow",

@@ -24,6 +24,7 @@ from flowstone.running.compensation import Names
 from flowstone.running.output import OutputLog
 from flowstone.running.ownership import Cause, claimed, life_of, refuse_if_owned
 from flowstone.running.passing import Passing
+from flowstone.running.recovery import due_runs
 from flowstone.running.resolving import unresolved, word
 from flowstone.running.steps.child import AskedChild
 from flowstone.running.stopping import Stop
@@ -282,6 +283,12 @@ class Engine:
 
     def _has_work(self, row: RunRow) -> bool:
         return has_work(Ledger(self.store.events(row.id)), self.clock.now())
+
+    # sweeping (see running/recovery.py, worker.py)
+
+    def due(self, limit: int) -> list[RunRow]:
+        """At most `limit` runs of this folder's workflows that nobody executes and that would get further now."""
+        return due_runs(self.store, self.owners, self.library.names(), self.clock.now(), limit)
 
     # children (see running/children.py)
 

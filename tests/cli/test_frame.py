@@ -32,7 +32,8 @@ def test_root_help_leads_with_examples_and_names_every_verb(project):
     assert text == project.flow("-h").out == project.flow().out == project.flow("help").out
     assert text.index("flow run hello --set name=Ana") < text.index("Run:")
     for name, verb in VERBS.items():
-        assert f"  {name} " in text and verb.help.split(".")[0][:40] in text
+        assert f"  {name} " in text
+        assert verb.help in text
     assert max(map(len, text.splitlines())) <= 90
 
 

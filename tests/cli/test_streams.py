@@ -97,7 +97,8 @@ def test_progress_in_a_pipe_is_one_line_per_event(project):
     words = [line.split(" ", 1)[1] for line in lines if line[0].isdigit()]
     assert words[0] == "run created workflow=gated"
     assert words[1].startswith("approve:manager waiting expires=2")
-    assert words[-1].startswith("run waiting id=") and 'exit=8 next="flow approve' in words[-1]
+    assert words[-1].startswith("run waiting id=")
+    assert 'exit=8 next="flow approve' in words[-1]
 
 
 def test_every_ending_but_success_names_the_next_command(project):

@@ -20,6 +20,8 @@ class CurrentStep:
     predecessor: str | None
     """Invocation id of the step whose completion the body was given last before it asked for this one."""
     notes: dict[str, Any] = field(default_factory=dict)
+    output: Callable[[str, str], None] = field(default=lambda stream, text: None, repr=False)
+    """Takes output of the step: "out" or "err", and the text."""
     misuse: Callable[[str], None] = field(default=lambda message: None, repr=False)
     """Tells the pass that the step called `flow`."""
 

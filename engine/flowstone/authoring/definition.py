@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 from flowstone.errors import FlowMisuse
 
 if TYPE_CHECKING:
+    from flowstone.authoring.blocking import BlockingFlow
     from flowstone.authoring.flow import Flow
 
 P = ParamSpec("P")
@@ -158,6 +159,10 @@ def workflow(
 
 
 @overload
+def workflow(fn: Callable[Concatenate["BlockingFlow", P], R], /) -> Callable[Concatenate["BlockingFlow", P], R]: ...
+
+
+@overload
 def workflow(*, name: str | None = None, description: str | None = None, tags: Sequence[str] = ()) -> Callable[[F], F]: ...
 
 
@@ -180,6 +185,7 @@ def workflow(
                 f"the workflow {function.__name__} takes no parameter; its first one is the flow",
                 hint=f"async def {function.__name__}(flow: Flow, ...)",
             )
+        _refuse_a_mix(function)
         definition = WorkflowDefinition(
             name=name or function.__name__,
             function=function,
@@ -191,6 +197,17 @@ def workflow(
         return function
 
     return mark if fn is None else mark(fn)
+
+
+def _refuse_a_mix(function: Callable[..., Any]) -> None:
+    """An `async def` body takes a Flow, a `def` body a BlockingFlow: the other way round nothing would be awaited."""
+    first = next(iter(inspect.signature(function).parameters.values()))
+    annotation = first.annotation if isinstance(first.annotation, str) else getattr(first.annotation, "__name__", "")
+    is_async, name = inspect.iscoroutinefunction(function), annotation.rpartition(".")[2]
+    if (is_async and name == "BlockingFlow") or (not is_async and name == "Flow"):
+        cure = f"async def {function.__name__}(flow: Flow, ...), or def {function.__name__}(flow: BlockingFlow, ...)"
+        kind = "async def" if is_async else "def"
+        raise FlowMisuse(f"the workflow {function.__name__} is {kind} but its first parameter is a {name}", hint=cure)
 
 
 def checked(policy: Policy) -> Policy:

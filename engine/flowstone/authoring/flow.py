@@ -4,60 +4,40 @@ Not here: carrying it out. A pass (running/) hands a Flow its `Operations`.
 """
 
 import logging
-import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 from random import Random
-from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, Protocol, TypeVar, TypeVarTuple, Unpack, overload
+from types import MappingProxyType
+from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, TypeVar, TypeVarTuple, Unpack, overload
 from uuid import UUID
 
 from flowstone.authoring.answers import Answer
 from flowstone.authoring.definition import Done, Failed, Policy, checked
-from flowstone.authoring.requests import ApprovalRequest, Request, Site, SleepRequest, StepRequest, SuspendRequest
-from flowstone.clock import to_datetime
+from flowstone.authoring.fan_out import MapResult, Winner, keys_of, run_map, run_race
+from flowstone.authoring.operations import Operations
+from flowstone.authoring.requests import (
+    ApprovalRequest,
+    Item,
+    SleepRequest,
+    StateRequest,
+    StepRequest,
+    SuspendRequest,
+)
+from flowstone.authoring.shell import ShellResult, run_program
+from flowstone.authoring.sites import site_of_caller
+from flowstone.clock import from_datetime, to_datetime
 from flowstone.errors import BadData
 from flowstone.values.duration import parse
 
 Ts = TypeVarTuple("Ts")
 R = TypeVar("R")
 T = TypeVar("T")
+D = TypeVar("D")
 P = ParamSpec("P")
 Coro = Coroutine[Any, Any, R]
 """Not an awaitable: `TaskGroup.create_task` takes coroutines only."""
 Duration = str | timedelta
 Approvers = Literal["any", "owner", "not-initiator"]
-
-
-class Operations(Protocol):
-    """What carries a body's requests out: one pass of one run."""
-
-    run_id: str
-    user: str
-    input: Any
-    log: "logging.LoggerAdapter[logging.Logger]"
-    now: int
-
-    @property
-    def random(self) -> Random:
-        """Random numbers that are the same at every replay."""
-        ...
-
-    def ask(self, request: Request) -> Coro[Any]:
-        """Fix the operation's identity now; the coroutine gives its outcome."""
-        ...
-
-    def uuid(self, name: str) -> UUID:
-        """The same UUID for the same name in the same branch of the run, at every replay."""
-        ...
-
-    def require_body(self, call: str) -> object:
-        """Refuse the call unless it comes from the body of a pass that is going on."""
-        ...
-
-    def cancel_body(self, reason: str) -> NoReturn:
-        """Cancel the run; it counts even if the body swallows what is raised."""
-        ...
 
 
 class Flow:
@@ -168,7 +148,7 @@ class Flow:
                 name=name,
                 function=fn,
                 args=args,
-                site=_site(),
+                site=site_of_caller(),
                 policy=policy,
                 undo=undo,
                 on_error=on_error,
@@ -177,18 +157,208 @@ class Flow:
             )
         )
 
-    # waiting
+    @overload
+    def map(
+        self,
+        name: str,
+        fn: Callable[[D], Coro[R]],
+        items: Iterable[D],
+        /,
+        *,
+        key: Callable[[D], str] | None = None,
+        limit: int | None = None,
+        failures: Literal["raise"] = "raise",
+        retries: int | None = None,
+        retry_delay: Duration | None = None,
+        timeout: Duration | None = None,
+        no_retry: tuple[type[BaseException], ...] = (),
+        undo: Callable[[Done[R, D]], object] | None = None,
+    ) -> Coro[list[R]]: ...
+
+    @overload
+    def map(
+        self,
+        name: str,
+        fn: Callable[[D], Coro[R]],
+        items: Iterable[D],
+        /,
+        *,
+        key: Callable[[D], str] | None = None,
+        limit: int | None = None,
+        failures: Literal["collect"],
+        retries: int | None = None,
+        retry_delay: Duration | None = None,
+        timeout: Duration | None = None,
+        no_retry: tuple[type[BaseException], ...] = (),
+        undo: Callable[[Done[R, D]], object] | None = None,
+    ) -> Coro[MapResult[R]]: ...
+
+    @overload
+    def map(
+        self,
+        name: str,
+        fn: Callable[[D], R],
+        items: Iterable[D],
+        /,
+        *,
+        key: Callable[[D], str] | None = None,
+        limit: int | None = None,
+        failures: Literal["raise"] = "raise",
+        retries: int | None = None,
+        retry_delay: Duration | None = None,
+        timeout: Duration | None = None,
+        no_retry: tuple[type[BaseException], ...] = (),
+        undo: Callable[[Done[R, D]], object] | None = None,
+    ) -> Coro[list[R]]: ...
+
+    @overload
+    def map(
+        self,
+        name: str,
+        fn: Callable[[D], R],
+        items: Iterable[D],
+        /,
+        *,
+        key: Callable[[D], str] | None = None,
+        limit: int | None = None,
+        failures: Literal["collect"],
+        retries: int | None = None,
+        retry_delay: Duration | None = None,
+        timeout: Duration | None = None,
+        no_retry: tuple[type[BaseException], ...] = (),
+        undo: Callable[[Done[R, D]], object] | None = None,
+    ) -> Coro[MapResult[R]]: ...
+
+    @overload
+    def map(
+        self,
+        name: str,
+        fn: str,
+        items: Iterable[Any],
+        /,
+        *,
+        key: Callable[[Any], str] | None = None,
+        limit: int | None = None,
+        failures: Literal["raise", "collect"] = "raise",
+        retries: int | None = None,
+        retry_delay: Duration | None = None,
+        timeout: Duration | None = None,
+        no_retry: tuple[type[BaseException], ...] = (),
+        undo: Callable[..., object] | None = None,
+    ) -> Coro[Any]: ...
+
+    def map(
+        self,
+        name: str,
+        fn: Callable[..., Any] | str,
+        items: Iterable[Any],
+        /,
+        *,
+        key: Callable[[Any], str] | None = None,
+        limit: int | None = None,
+        failures: Literal["raise", "collect"] = "raise",
+        retries: int | None = None,
+        retry_delay: Duration | None = None,
+        timeout: Duration | None = None,
+        no_retry: tuple[type[BaseException], ...] = (),
+        undo: Callable[..., object] | None = None,
+    ) -> Coro[Any]:
+        """Run `fn(item)` for every item, each as a step `name[key]`; results come in the order of the items.
+
+        `fn` is a step or a workflow. `key` names an item (its index by default): a resumed run repeats only what is unfinished,
+        whatever the order. `limit` is how many run at once. With `failures="collect"` the outcome is a MapResult; otherwise the
+        first failure is raised and what still runs is cancelled.
+        """
+        if failures not in ("raise", "collect"):
+            raise BadData(f'failures="{failures}": give "raise" or "collect"')
+        if limit is not None and limit < 1:
+            raise BadData(f"limit={limit}: give a whole number from 1")
+        policy = checked(Policy(retries, retry_delay, timeout, tuple(no_retry)))
+        all_items, site, fan_out = list(items), site_of_caller(), self._operations.fan_out(name)
+        keys = keys_of(name, all_items, key)
+
+        def ask(index: int) -> Coro[Any]:
+            item = Item(fan_out, keys[index])
+            request = StepRequest(name, fn, (all_items[index],), site, policy=policy, undo=undo, item=item)
+            return self._operations.ask(request)
+
+        return run_map(keys, ask, limit, failures)
+
+    def race(self, contestants: Mapping[str, Coro[Any]]) -> Coro[Winner]:
+        """Await the first of several operations to end, as in `flow.race({"yes": flow.approval("ok"), "late": flow.sleep(...)})`.
+
+        Gives its name and its value; raises its error if it failed. The others are cancelled; one that has an `undo` is let end,
+        and undone if it succeeded.
+        """
+        if not contestants:
+            raise BadData("flow.race: nobody races; give a dict of operations")
+        return run_race(dict(contestants))
+
+    def shell(
+        self,
+        name: str,
+        argv: Sequence[str],
+        /,
+        *,
+        timeout: Duration | None = None,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        retries: int | None = None,
+        retry_delay: Duration | None = None,
+        undo: Callable[..., object] | None = None,
+        on_error: Callable[..., object] | None = None,
+        description: str | None = None,
+    ) -> Coro[ShellResult]:
+        """Run a program as a step: no shell reads `argv`. Its output goes to the log; an exit code other than 0 is a failure.
+
+        When an attempt ends early (timeout, cancel) the program's whole process group is ended. `env` is recorded: no secrets.
+        """
+        if isinstance(argv, str):
+            raise BadData(f'flow.shell("{name}"): argv is text; give a list, as in ["tar", "-czf", "x.tgz", "."]')
+        policy = checked(Policy(retries, retry_delay, timeout))
+        return self._operations.ask(
+            StepRequest(
+                name=name,
+                function=run_program,
+                args=(list(argv), cwd, None if env is None else dict(env)),
+                site=site_of_caller(),
+                policy=policy,
+                undo=undo,
+                on_error=on_error,
+                description=description,
+            )
+        )
+
+    # state and waiting
+
+    def set_state(self, name: str, value: Any) -> Coro[None]:
+        """Set a named value of the run's state, durably; `flow state` and `flow.state` show it."""
+        return self._operations.ask(StateRequest(name=name, value=value, site=site_of_caller()))
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """The run's state as far as this body has come; read only."""
+        return MappingProxyType(dict(self._operations.state))
 
     def sleep(self, name: str, duration: Duration) -> Coro[None]:
         """Wait; the instant of waking is recorded, so a crash does not start the wait anew.
 
         `duration` is text such as "500ms", "2s", "10m", "2d", or a timedelta.
         """
-        return self._operations.ask(SleepRequest(name=name, site=_site(), duration=parse(duration)))
+        return self._operations.ask(SleepRequest(name=name, site=site_of_caller(), duration=parse(duration)))
+
+    def sleep_until(self, name: str, moment: datetime) -> Coro[None]:
+        """Wait until an instant. Raises BadData for a naive datetime: nobody knows its instant."""
+        if moment.tzinfo is None:
+            raise BadData(
+                f'flow.sleep_until("{name}"): {moment} has no time zone, so it is no instant',
+                hint="give tzinfo=, as in datetime(2030, 1, 1, tzinfo=UTC)",
+            )
+        return self._operations.ask(SleepRequest(name=name, site=site_of_caller(), until=from_datetime(moment)))
 
     def suspend(self, reason: str) -> Coro[None]:
         """Stop here until a person types `flow resume RUN`."""
-        return self._operations.ask(SuspendRequest(name=reason, site=_site()))
+        return self._operations.ask(SuspendRequest(name=reason, site=site_of_caller()))
 
     @overload
     def approval(
@@ -234,7 +404,7 @@ class Flow:
         return self._operations.ask(
             ApprovalRequest(
                 name=reason,
-                site=_site(),
+                site=site_of_caller(),
                 schema=schema,
                 expiry=None if expiry is None else parse(expiry),
                 approvers=approvers,
@@ -284,14 +454,3 @@ class Flow:
     def input(self) -> Any:
         """The run's input as plain JSON data."""
         return self._operations.input
-
-
-_HERE = str(Path(__file__))
-
-
-def _site() -> Site:
-    """The author's line: the nearest frame outside of this file."""
-    frame = sys._getframe(1)
-    while frame.f_code.co_filename == _HERE and frame.f_back is not None:
-        frame = frame.f_back
-    return Site(frame.f_code.co_filename, frame.f_lineno)

@@ -22,6 +22,14 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
+class Item:
+    """One item of a fan-out: the fan-out's own key, and the item's."""
+
+    fan_out: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class StepRequest:
     """Run a function once, durably. `function` is a callable or a registered name."""
 
@@ -34,6 +42,7 @@ class StepRequest:
     on_error: Callable[..., Any] | None = None
     actor: str | None = None
     description: str | None = None
+    item: Item | None = None
 
 
 @dataclass(frozen=True, slots=True)

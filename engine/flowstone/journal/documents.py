@@ -9,12 +9,13 @@ from typing import Any
 from flowstone.clock import to_rfc3339
 from flowstone.identity import invocation_id
 from flowstone.journal.facts import RunFacts
-from flowstone.journal.ledger import CLOSED, Attempt, Ledger, Operation
+from flowstone.journal.ledger import Ledger
 from flowstone.journal.notes import next_command as next_command
 from flowstone.journal.notes import note_of as note_of
 from flowstone.journal.notes import took
+from flowstone.journal.operations import Attempt, Operation
 from flowstone.journal.phase import Phase, phase_of
-from flowstone.journal.states import SETTLED, StepStatus
+from flowstone.journal.states import SETTLED, STEP_ENDS, StepStatus
 from flowstone.journal.waits import Wait, waits_of
 
 Document = dict[str, Any]
@@ -61,10 +62,10 @@ def step_document(row: RunFacts, operation: Operation, phase: Phase, now: int) -
     opened, last = operation.opened, operation.last
     policy = opened.get("policy") or {}
     status = operation.status
-    abandoned = status not in CLOSED and row.status in SETTLED  # the run ended over its head
+    abandoned = status not in STEP_ENDS and row.status in SETTLED  # the run ended over its head
     if abandoned:
         status = StepStatus.CANCELLED
-    ended_at = row.finished_at if abandoned else last.end_at if status in CLOSED else None
+    ended_at = row.finished_at if abandoned else last.end_at if status in STEP_ENDS else None
     failing = status in (StepStatus.FAILED, StepStatus.RETRYING)
     return {
         "key": operation.key,

@@ -1,7 +1,6 @@
 """Branches and step keys: how an operation is named, the same at every replay (DESIGN.md section 6)."""
 
 import unicodedata
-from urllib.parse import quote
 
 from flowstone.errors import FlowMisuse
 
@@ -24,7 +23,7 @@ def encoded(name: str) -> str:
     """A name as it stands in a key: what keys are built with is percent-encoded, all else stays as written."""
     if not any(char in RESERVED for char in name):
         return name
-    return "".join(quote(char, safe="") if char in RESERVED else char for char in name)
+    return "".join(f"%{ord(char):02X}" if char in RESERVED else char for char in name)  # quote() leaves ~ as it is
 
 
 def key_of(prefix: str, branch: str, name: str, occurrence: int) -> str:

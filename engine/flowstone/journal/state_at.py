@@ -9,7 +9,8 @@ from flowstone.errors import NotFound
 from flowstone.journal.documents import Document, waiting_documents
 from flowstone.journal.events import Event, Kind
 from flowstone.journal.facts import RunFacts
-from flowstone.journal.ledger import Ledger, Operation
+from flowstone.journal.ledger import Ledger
+from flowstone.journal.operations import Operation
 from flowstone.journal.paths import Part, path_text
 from flowstone.journal.phase import phase_by
 from flowstone.journal.states import StepStatus

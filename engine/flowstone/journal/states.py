@@ -48,3 +48,6 @@ TRANSITIONS: dict[Verb, tuple[frozenset[Status], Status]] = {
 
 SETTLED = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
 """Statuses that only `reopen` leaves."""
+
+STEP_ENDS = frozenset({StepStatus.SUCCEEDED, StepStatus.FAILED, StepStatus.CANCELLED})
+"""Statuses of a step that has its completion."""

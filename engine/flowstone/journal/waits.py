@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from flowstone.journal.labels import typed_name
-from flowstone.journal.ledger import Ledger, Operation
+from flowstone.journal.ledger import Ledger
+from flowstone.journal.operations import Operation
 
 Wait = dict[str, Any]
 """kind, step, reason, round, deadline, wake_at, child, schema, message: always all of them, in this order."""

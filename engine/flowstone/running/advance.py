@@ -10,13 +10,13 @@ from typing import Any
 from flowstone.clock import MICROSECONDS, Clock
 from flowstone.interrupts import Misuse
 from flowstone.journal.events import Draft, Kind, body_text
-from flowstone.journal.ledger import Operation
+from flowstone.journal.operations import Operation
 from flowstone.journal.states import StepStatus, Verb
 from flowstone.ports import Change
 from flowstone.running.attempts import Attempts
 from flowstone.running.body import Body
 from flowstone.running.children import Children
-from flowstone.running.ending import Ending, ending_of, left_open
+from flowstone.running.ending import Ending, crash_loop, ending_of, left_open
 from flowstone.running.ownership import cut_off
 from flowstone.running.resolving import is_unresolved, resolution
 from flowstone.running.steps.asked import Asked
@@ -30,6 +30,8 @@ from flowstone.running.undoing import Undoing
 from flowstone.running.writer import Writer
 
 DEFAULT_PARK_AFTER = 60 * MICROSECONDS
+CRASHES = 20
+"""Deaths of its process in a row, without a completion, after which a run fails."""
 PUT_DOWN = " put down"
 """Ends the name of the task that puts an operation down."""
 
@@ -78,6 +80,9 @@ class Pass:
         while True:
             await outside_of_tasks(self._turn)
             self._raise_what_failed()
+            if self._ledger.deaths >= CRASHES:
+                await self._end(crash_loop(self._ledger))
+                return
             misused = self._attempts.misuse or self._stuck or self._misused_by_body()
             if misused or self._body.ended:
                 await self._end(ending_of(self._body, misused))

@@ -13,7 +13,8 @@ from flowstone.errors import AlreadyAnswered, BadData, NotAllowed, NotFound
 from flowstone.journal.events import Draft, Event, Kind, body_text
 from flowstone.journal.keys import key_of
 from flowstone.journal.labels import typed_name
-from flowstone.journal.ledger import Ledger, Operation
+from flowstone.journal.ledger import Ledger
+from flowstone.journal.operations import Operation
 from flowstone.journal.states import SETTLED
 from flowstone.ports import RunRow
 

@@ -42,16 +42,8 @@ async def attempt_step(
         raise TimedOut(f"took longer than its timeout of {(timeout or 0) / 1_000_000:g} s (it may still be running)")
     kind, value = work.result()
     if kind == "raised":
-        raise without_our_frames(value)
+        raise value
     return record(value, function.signature.result, what=f'result of step "{current.key}"')
-
-
-def without_our_frames(error: BaseException) -> BaseException:
-    """The error with a traceback that begins where the author's code does."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
-        trace = trace.tb_next
-    return error.with_traceback(trace)
 
 
 async def _call(function: StepFunction, arguments: tuple[Any, ...], current: CurrentStep) -> tuple[str, Any]:

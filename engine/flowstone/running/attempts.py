@@ -4,6 +4,7 @@ Serves the steps that a body asks for and those of the engine's own (undo, on_er
 """
 
 import asyncio
+import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
@@ -13,7 +14,7 @@ from flowstone.clock import Clock
 from flowstone.errors import StorageFailed, ValueRefused
 from flowstone.identity import invocation_id
 from flowstone.journal.events import Draft, Kind, Raw, body_text
-from flowstone.journal.ledger import Operation
+from flowstone.journal.operations import Operation
 from flowstone.running.attempt import TimedOut, attempt_step
 from flowstone.running.functions import StepFunction
 from flowstone.running.output import OutputLog
@@ -126,6 +127,7 @@ class Attempts:
             attempt=number,
             epoch=self._epoch,
             predecessor=None if call.predecessor is None else invocation_id(self._run_id, call.predecessor),
+            output=functools.partial(self._output.add, call.key, number),
             misuse=self._note_misuse,
         )
         self._output.running[call.key] = number

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any, NoReturn
 from uuid import UUID, uuid5
 
+from flowstone.authoring.blocking import Baton
 from flowstone.authoring.current import CURRENT
 from flowstone.authoring.definition import Policy, WorkflowDefinition
 from flowstone.authoring.flow import Flow
@@ -27,8 +28,9 @@ from flowstone.authoring.requests import (
 from flowstone.identity import INVOCATIONS
 from flowstone.interrupts import Divergence, Interrupt, Misuse, PassOver, RunCancelled
 from flowstone.journal.events import Event, Kind
-from flowstone.journal.keys import clean_name, key_of
-from flowstone.journal.ledger import Ledger, Operation
+from flowstone.journal.keys import clean_name, encoded, key_of
+from flowstone.journal.ledger import Ledger
+from flowstone.journal.operations import Operation
 from flowstone.ports import Source
 from flowstone.running.body_loop import BodyLoop, Branch
 from flowstone.running.steps.asked import Asked
@@ -37,6 +39,7 @@ from flowstone.running.steps.child import AskedChild
 from flowstone.running.steps.gate import AskedApproval, AskedSuspend
 from flowstone.running.steps.sleep import AskedSleep
 from flowstone.running.steps.state import AskedState
+from flowstone.values.codec import restore
 from flowstone.values.failures import StepFailed
 
 _KINDS: dict[type[Any], type[Asked[Any]]] = {
@@ -72,6 +75,8 @@ class Body:
         self.user: str = created["wire"]["user"]
         self.input: Any = created["input"]
         self.now = ledger.created_at
+        self.state: dict[str, Any] = {}
+        """The run's state as far as the body has come."""
         self.ledger = ledger
         self.asked: dict[str, Asked[Any]] = {}
         """Every operation the body has awaited in this pass, by key, in the order asked for."""
@@ -102,8 +107,12 @@ class Body:
     def start(self) -> None:
         """Make the body's task; it runs at the first `drain`."""
         function = self._program.workflow.function
-        flow = Flow(self)
-        self._main = self._loop.create_task(function(flow, *self._program.arguments, **self._program.named))
+        arguments, named = self._program.arguments, self._program.named
+        if self._program.workflow.blocking:
+            work = Baton().run(function, Flow(self), *arguments, **named)
+        else:
+            work = function(Flow(self), *arguments, **named)
+        self._main = self._loop.create_task(work)
 
     def drain(self) -> None:
         """Let the body run until it is quiescent. Call it from outside of any task."""
@@ -138,6 +147,9 @@ class Body:
         self._handed += 1
         self._last = event.step
         self.now = event.at
+        if event.kind == Kind.STATE_SET:
+            body = event.body()
+            self.state[body["state"]] = restore(body["value"])
         asked.hand_out(event)
 
     def _hand_out_cancel(self, event: Event) -> None:
@@ -211,14 +223,14 @@ class Body:
         kind: type[Asked[Any]] = AskedChild if workflow is not None else _KINDS[type(request)]
         call = f"flow.{_CALLS[kind]}"
         branch = self.require_body(call)
-        name = clean_name(request.name, call)
-        counted = kind.prefix + name
-        occurrence = branch.names.get(counted, 0)
-        branch.names[counted] = occurrence + 1
-        position = branch.position
-        branch.position += 1
-        key = key_of(kind.prefix, branch.name, name, occurrence)
-        asked = kind(request, name, key, branch.name, position, self._last)
+        item = request.item if isinstance(request, StepRequest) else None
+        if item is not None:  # named by its key, whatever the order in which items are begun
+            key = within = f"{item.fan_out}[{encoded(clean_name(item.key, call))}]"
+            name, position = f"{request.name}[{item.key}]", 0
+        else:
+            name, within = clean_name(request.name, call), branch.name
+            key, position = _take_place(branch, kind.prefix, name)
+        asked = kind(request, name, key, within, position, self._last)
         if isinstance(asked, AskedStep):
             asked.resolve(self._program.find_step, self._program.policy)
         elif isinstance(asked, AskedChild):
@@ -227,6 +239,11 @@ class Body:
         asked.coroutine = self._awaited(asked, in_cleanup=self.cancel is not None)
         self._unawaited[key] = asked
         return asked.coroutine
+
+    def fan_out(self, name: str) -> str:
+        """Take a place for a fan-out; the keys of its items begin with what is returned."""
+        branch = self.require_body("flow.map")
+        return _take_place(branch, "", clean_name(name, "flow.map"))[0]
 
     async def _awaited(self, asked: Asked[Any], *, in_cleanup: bool) -> Any:
         if self.over:
@@ -326,6 +343,16 @@ def _is_cleaning_up() -> bool:
             return True
         error = error.__context__
     return False
+
+
+def _take_place(branch: Branch, prefix: str, name: str) -> tuple[str, int]:
+    """The key and the position of the next operation of that name in a branch."""
+    counted = prefix + name
+    occurrence = branch.names.get(counted, 0)
+    branch.names[counted] = occurrence + 1
+    position = branch.position
+    branch.position += 1
+    return key_of(prefix, branch.name, name, occurrence), position
 
 
 def _described(operation: "Operation | Asked[Any]") -> str:

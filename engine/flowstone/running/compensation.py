@@ -8,7 +8,8 @@ from typing import Any
 from flowstone.authoring.definition import Done, Policy
 from flowstone.errors import NotFound
 from flowstone.identity import invocation_id
-from flowstone.journal.ledger import Ledger, Operation
+from flowstone.journal.ledger import Ledger
+from flowstone.journal.operations import Operation
 from flowstone.journal.states import StepStatus
 from flowstone.running.functions import BARE, Signature, describe_function
 from flowstone.running.steps.own import OwnStep

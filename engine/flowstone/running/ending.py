@@ -6,10 +6,12 @@ from typing import Any
 
 from flowstone.errors import FlowMisuse
 from flowstone.journal.events import Draft, Kind, Raw, body_text
-from flowstone.journal.ledger import Ledger, Operation
+from flowstone.journal.ledger import Ledger
+from flowstone.journal.operations import Operation
 from flowstone.journal.states import Verb
 from flowstone.running.body import Body
 from flowstone.running.functions import signature_of
+from flowstone.running.retrying import without_our_frames
 from flowstone.running.steps.gate import closing
 from flowstone.values.codec import record
 from flowstone.values.failures import StepFailed, describe, retryable
@@ -58,6 +60,14 @@ def failed(error: dict[str, Any]) -> Ending:
     return Ending([Draft(Kind.RUN_FAILED, text=body_text(error=error))], Verb.FAIL, {"verb": "fail", "error": error})
 
 
+def crash_loop(ledger: Ledger) -> Ending:
+    """The ending of a run whose process dies again and again in the same step."""
+    step = ledger.current
+    message = f'the process died {ledger.deaths} times in a row in step "{step}"'
+    error = {"type": "CrashLoop", "message": message, "code": "CRASH_LOOP", "step": step, "trace": "", "site": None}
+    return failed(error)
+
+
 def cancelled(reason: str, request: dict[str, Any], user: str) -> Ending:
     """The ending as cancelled; `request` is the body of run.cancelling, empty if the body cancelled itself."""
     by = request.get("by") or {"user": user}
@@ -94,7 +104,7 @@ def left_open(operations: Iterable[Operation]) -> list[Draft]:
 
 def _described(body: Body, error: BaseException, code: str | None = None) -> dict[str, Any]:
     """The run's error: what was raised, and the step whose failure left the body."""
-    recorded = describe(error)
+    recorded = describe(without_our_frames(error))
     cause = _step_failure(error)
     operation = None if cause is None else body.failed_operation(cause)
     child = operation.last.error.get("child") if operation is not None and operation.last.error else None

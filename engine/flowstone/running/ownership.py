@@ -8,7 +8,8 @@ from typing import Any
 
 from flowstone.errors import RunOwned
 from flowstone.journal.events import Draft, Kind, body_text
-from flowstone.journal.ledger import Ledger, Operation
+from flowstone.journal.ledger import Ledger
+from flowstone.journal.operations import Operation
 from flowstone.journal.states import Status, Verb
 from flowstone.ports import Life, Owners, RunRow
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from flowstone.errors import NotFound, TryAgain
 from flowstone.journal.events import Draft, Kind, body_text
-from flowstone.journal.ledger import Ledger, Operation
+from flowstone.journal.ledger import Ledger
+from flowstone.journal.operations import Operation
 from flowstone.journal.states import StepStatus
 from flowstone.ports import RunRow
 

@@ -1,6 +1,7 @@
 """Whether and when a step is attempted again: decided from its policy, its failures so far, and the instant."""
 
 from datetime import timedelta
+from pathlib import Path
 
 from flowstone.authoring.definition import Policy
 from flowstone.journal.events import Draft, Kind, body_text
@@ -19,6 +20,17 @@ def delay_after(failures: int, retry_delay: str | timedelta | None) -> int:
     return parse(retry_delay)
 
 
+def without_our_frames(error: BaseException) -> BaseException:
+    """The error with a traceback that begins where the author's code does."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OURS):
+        trace = trace.tb_next
+    return error.with_traceback(trace)
+
+
+_OURS = str(Path(__file__).parent)
+
+
 def failure_draft(key: str, attempt: int, error: BaseException, policy: Policy, failures: int, now: int) -> Draft:
     """The end of an attempt that raised: final, or with the instant of the next one. `failures` counts those before it."""
     retries = policy.retries or 0
@@ -28,5 +40,5 @@ def failure_draft(key: str, attempt: int, error: BaseException, policy: Policy, 
         Kind.STEP_FAILED,
         key,
         attempt,
-        body_text(error=describe(error), final=final, next_attempt_at=next_attempt_at),
+        body_text(error=describe(without_our_frames(error)), final=final, next_attempt_at=next_attempt_at),
     )

@@ -10,7 +10,7 @@ from flowstone.authoring.definition import Failed, Policy
 from flowstone.clock import Clock
 from flowstone.errors import NotFound
 from flowstone.journal.events import Draft, Kind, body_text
-from flowstone.journal.ledger import Operation
+from flowstone.journal.operations import Operation
 from flowstone.journal.states import StepStatus, Verb
 from flowstone.ports import Change
 from flowstone.running.attempts import Attempts

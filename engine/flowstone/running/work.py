@@ -1,6 +1,7 @@
 """Whether a run that nobody owns has something to do now: decided from its ledger and the instant."""
 
-from flowstone.journal.ledger import Ledger, Operation
+from flowstone.journal.ledger import Ledger
+from flowstone.journal.operations import Operation
 from flowstone.journal.states import SETTLED, Status
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from flowstone.authoring.requests import Request
 from flowstone.journal.events import Draft, Event
-from flowstone.journal.ledger import Operation
+from flowstone.journal.operations import Operation
 
 Q = TypeVar("Q", bound=Request)
 

@@ -10,7 +10,7 @@ from flowstone.authoring.requests import ApprovalRequest, SuspendRequest
 from flowstone.clock import to_datetime
 from flowstone.errors import BadData
 from flowstone.journal.events import Draft, Event, Kind, body_text
-from flowstone.journal.ledger import Operation
+from flowstone.journal.operations import Operation
 from flowstone.running.steps.asked import Asked
 from flowstone.values.codec import UNANNOTATED, fits, restore, schema_of
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from flowstone.authoring.definition import Policy
 from flowstone.journal.events import Draft, Kind, body_text
-from flowstone.journal.ledger import Operation
+from flowstone.journal.operations import Operation
 from flowstone.running.functions import StepFunction
 from flowstone.running.steps.call import policy_document
 from flowstone.values.codec import Recorded

@@ -1,0 +1,52 @@
+"""Which runs a sweep takes up: decided from their rows, their ledgers and the instant. Bounded, and patient with runs that crash."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from flowstone.clock import MICROSECONDS
+from flowstone.journal.ledger import Ledger
+from flowstone.journal.phase import row_waits
+from flowstone.journal.states import Status
+from flowstone.ports import Filter, Life, Owners, RunRow, Store
+from flowstone.running.ownership import life_of
+from flowstone.running.work import has_work
+
+FIRST_BACKOFF = 30 * MICROSECONDS
+LONGEST_BACKOFF = 600 * MICROSECONDS
+PAGE = 200
+
+
+def due_runs(store: Store, owners: Owners, workflows: frozenset[str], now: int, limit: int) -> list[RunRow]:
+    """At most `limit` runs of these workflows that nobody executes and that would get further now, oldest change first."""
+    found: list[RunRow] = []
+    for row in _unfinished(store):
+        if row.workflow in workflows and _may_be_due(owners, row, now):
+            ledger = Ledger(store.events(row.id))
+            if has_work(ledger, now) and now >= _not_before(ledger, row):
+                found.append(row)
+    return sorted(found, key=lambda row: row.updated_at)[:limit]
+
+
+def _unfinished(store: Store) -> Iterator[RunRow]:
+    offset = 0
+    while page := store.runs(Filter(unfinished=True), limit=PAGE, offset=offset):
+        yield from page
+        offset += len(page)
+
+
+def _may_be_due(owners: Owners, row: RunRow, now: int) -> bool:
+    """What the row alone tells, so that a sweep does not read the journal of every run that waits for a person."""
+    if life_of(owners, row) not in (None, Life.DEAD):
+        return False
+    waits: list[dict[str, Any]] = row_waits(row)
+    instants = [wait["wake_at"] or wait["deadline"] for wait in waits]
+    if any(instant is not None and instant <= now for instant in instants) or row.mail:
+        return True
+    return row.status is Status.RUNNING and (row.owner is not None or not waits)
+
+
+def _not_before(ledger: Ledger, row: RunRow) -> int:
+    """A run whose process has died before is taken up later each time: 30 s, doubling to 10 min."""
+    if not ledger.deaths:
+        return 0
+    return row.updated_at + min(FIRST_BACKOFF << min(ledger.deaths - 1, 10), LONGEST_BACKOFF)
