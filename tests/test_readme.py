@@ -214,10 +214,7 @@ def test_the_states_in_the_map_are_those_of_the_code():
 
 
 def test_the_map_names_every_room():
-    rooms = {
-        path.name
-        for path in (ROOT / "engine" / "flowstone").iterdir()
-        if path.name not in ("__init__.py", "__pycache__", "py.typed")
-    }
+    inside = (ROOT / "engine" / "flowstone").iterdir()
+    rooms = {path.name for path in inside if path.suffix == ".py" or any(path.glob("**/*.py"))} - {"__init__.py"}
     named = set(re.findall(r"`(\w+(?:/|\.py))`", MAP.partition("## Rooms")[2].partition("\n## ")[0]))
     assert {f"{room}/" if "." not in room else room for room in rooms} - named == set()

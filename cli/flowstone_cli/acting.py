@@ -69,15 +69,14 @@ class Acting:
             self.progress.end()
             os._exit(128 + _SIGNALS[code])
         self.session.say("stopping: what runs gets 10 seconds; once more to leave at once")
-        stop.code = code
-        stop.wake()
+        stop.set(code)
 
     def conclude(self, run_id: str, *, answer: bool = False) -> int:
         """Tell how the run stands and return the exit code. `answer`: print the output of a completed run on stdout."""
         session = self.session
         view = session.view(session.store().run(run_id), session.err)
         stopped = self.engine.stop.code
-        code = exit_codes.of_run(view.row.status)
+        code = exit_codes.of_run(view.row.status, view.ledger.error)
         if stopped is not None and view.row.finished_at is None:
             code = 128 + _SIGNALS[stopped]
         self.progress.end({"status": view.phase.value, "id": run_id, "exit": code, "next": view.next})

@@ -1,5 +1,8 @@
 """Exit codes: the one table, and which code an error or a run's end gives."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from flowstone.errors import FlowError
 
 OK = 0
@@ -67,6 +70,8 @@ def of_error(error: FlowError) -> int:
     return _KINDS.get(error.kind, INTERNAL)
 
 
-def of_run(status: str) -> int:
-    """The code of a command that acted on a run which is now in this status."""
+def of_run(status: str, error: Mapping[str, Any] | None = None) -> int:
+    """The code of a command that acted on a run which is now in this status, with this recorded error."""
+    if status == "failed" and (error or {}).get("code") == "UNDO_FAILED":
+        return UNDO_FAILED
     return _ENDS.get(status, NOT_FINISHED)

@@ -1,13 +1,14 @@
 """The frame: verbs, help, options before and after the verb, what is imported."""
 
 import tomllib
+from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY
 
 from flowstone_cli import VERSION
 from flowstone_cli.app import VERBS
 
+REPOSITORY = Path(__file__).parents[2]
 READING = [
     ("status", "@last"),
     ("runs",),

@@ -53,7 +53,7 @@ def test_every_drawing_of_a_run_fits(session, workflow, ascii_only):
             state.people(state_at(row, view.events, 0), row.workflow, view.id, view.events, stream, pointer=True),
         ):
             fits(text, width)
-            assert not ascii_only or text.replace("日本語", "").replace("…", "").isascii(), text
+            assert not ascii_only or "".join(char for char in text if char not in "日本語").isascii(), text
         assert row.id in card
         assert view.id in drawn
 

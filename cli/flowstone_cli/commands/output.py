@@ -27,7 +27,7 @@ def command(
     view = session.view(row, session.err)
     code = exit_codes.OK
     if step is None:
-        code, value = exit_codes.of_run(row.status), view.ledger.output
+        code, value = exit_codes.of_run(row.status, view.ledger.error), view.ledger.output
     else:
         value = _result(view, step)
     if session.options.json:

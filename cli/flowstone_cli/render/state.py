@@ -59,7 +59,7 @@ def _section(label: str, entries: list[tuple[str, Any]], stream: Stream, *, bare
     width = min(_LONGEST_NAME, max((len(one_line(name)) for name, _ in entries), default=0))
     made = ""
     for index, (name, value) in enumerate(entries):
-        text = str(value) if bare else value_text(json_text.compact(value))
+        text = str(value) if bare else value_text(json_text.compact(value), stream)
         shown = left(fit(one_line(name), width, stream.glyph("…")), width) + "  " if width else ""
         made += line(stream, left(label if index == 0 else "", _LABEL), shown, text)
     return made

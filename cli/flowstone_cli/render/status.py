@@ -29,9 +29,9 @@ def people(view: RunView, stream: Stream) -> str:
     if row.key is not None:
         made += field(stream, "key", row.key)
     if view.ledger.created.get("input") is not None:
-        made += field(stream, "input", value_text(json_text.compact(view.ledger.created["input"])))
+        made += field(stream, "input", value_text(json_text.compact(view.ledger.created["input"]), stream))
     if view.phase is Phase.COMPLETED:
-        made += field(stream, "output", value_text(json_text.compact(view.ledger.output)))
+        made += field(stream, "output", value_text(json_text.compact(view.ledger.output), stream))
     if view.phase is Phase.FAILED:
         made += field(stream, "failed", outcome.facts(view))
     made += outcome.details(view, stream)

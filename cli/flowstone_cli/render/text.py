@@ -17,18 +17,17 @@ Part = str | tuple[str, str]
 def line(stream: Stream, *parts: Part) -> str:
     """One line of parts, cut to the terminal's width; without trailing blanks."""
     room = stream.width if stream.terminal else 1_000_000
-    made = ""
-    texts = [(part, "") if isinstance(part, str) else part for part in parts]
-    while texts and not texts[-1][0].strip():
-        texts.pop()
-    for index, (text, word) in enumerate(texts):
-        shown = one_line(text)
-        if index == len(texts) - 1:
-            shown = shown.rstrip()
-        shown = head(shown, room, stream.glyph("…"))
-        room -= cells(shown)
-        made += stream.paint(shown, word)
-    return made + "\n"
+    shown: list[tuple[str, str]] = []
+    for part in parts:
+        text, word = (part, "") if isinstance(part, str) else part
+        cut = head(one_line(text), room, stream.glyph("…"))
+        room -= cells(cut)
+        shown.append((cut, word))
+    while shown and not shown[-1][0].strip():
+        shown.pop()
+    if shown:
+        shown[-1] = (shown[-1][0].rstrip(), shown[-1][1])
+    return "".join(stream.paint(text, word) for text, word in shown) + "\n"
 
 
 def field(stream: Stream, label: str, text: str, word: str = "", *, whole: bool = False) -> str:
@@ -68,11 +67,11 @@ def tsv(*fields: object) -> str:
     return "\t".join("-" if value is None or value == "" else one_line(str(value)) for value in fields) + "\n"
 
 
-def value_text(text: str) -> str:
+def value_text(text: str, stream: Stream) -> str:
     """A value's JSON text as a block shows it: whole if it is short, else its beginning and its size."""
     if len(text) <= LONGEST_VALUE:
         return text
-    return f"{text[:LONGEST_VALUE]}… ({size(len(text))})"
+    return f"{text[:LONGEST_VALUE]}{stream.glyph('…')} ({size(len(text))})"
 
 
 def size(count: int) -> str:

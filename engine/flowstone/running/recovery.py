@@ -1,4 +1,4 @@
-"""Which runs a sweep takes up: decided from their rows, their ledgers and the instant. Bounded, and patient with runs that crash."""
+"""Which runs a sweep takes up: decided from rows, ledgers and the instant. Bounded, and patient with runs that crash."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -28,7 +28,7 @@ def without_our_frames(error: BaseException) -> BaseException:
     return error.with_traceback(trace)
 
 
-_OURS = str(Path(__file__).parent)
+_OURS = str(Path(__file__).parent.parent)
 
 
 def failure_draft(key: str, attempt: int, error: BaseException, policy: Policy, failures: int, now: int) -> Draft:
