@@ -122,7 +122,7 @@ def masked(text: str, ids: list[str], folder: str) -> str:
     text = re.sub(r'"bytes": \d+', '"bytes": SIZE', text)
     text = re.sub(r"  \d+ cuts? hides? \S+", "", text)
     text = re.sub(r"\+?\b\d+(\.\d+)?( ms|ms|s|m\d+s|d\d+h|d|h\d*m?)( ago)?(?![\w.])", "TIME", text)
-    lines = (re.sub(r"[█▏▎▍▌▋▊▉▐─┬┄│/!·✓✗]+( \w+)?$", "", line.rstrip()).split() for line in text.splitlines())
+    lines = (re.sub(r"[█▏▎▍▌▋▊▉▐─┬┄│/!·✓✗][█▏▎▍▌▋▊▉▐─┬┄│/!·✓✗ ]*( \w+)?$", "", line.rstrip()).split() for line in text.splitlines())
     axis = re.compile(r"(0|TIME|/+|[─┬ ]+|\+)+")
     return "\n".join(" ".join(line) for line in lines if line and not axis.fullmatch(" ".join(line)))
 
@@ -145,6 +145,16 @@ def test_what_the_readme_shows_is_what_the_terminal_shows(tmp_path):
             expected = masked(one.shown, ids, "/home/ana/flowstone")
             assert masked(shown, terminal.run_ids(), str(tmp_path)) == expected, f"$ {command}\n{shown}"
             assert code in ((137, -9) if "Killed" in one.shown else (one.code,)), f"$ {command}\n{shown}"
+
+
+def test_the_example_of_writing_workflows_runs(tmp_path):
+    terminal = Terminal(tmp_path)
+    section = README.partition("\n## Writing workflows\n")[2]
+    (tmp_path / "workflows" / "fulfil.py").write_text(re.search(r"```python\n(.*?)```", section, re.DOTALL)[1], encoding="utf-8")
+    shown, code = terminal.type("""flow run fulfil --set id=A-1 --set 'parts=["bolt", "nut"]' --no-wait""")
+    assert code == 8, shown
+    assert "2 steps done" in shown
+    assert "cool off" in shown
 
 
 def test_every_line_that_we_draw_fits_80_cells():

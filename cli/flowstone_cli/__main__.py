@@ -13,6 +13,9 @@ def main() -> None:
 
         arguments = []
         _leave(_version(VERSION))
+    import gc
+
+    gc.disable()  # reading makes much and drops nothing; what runs user code enables it again
     _hold_closed_descriptors()
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:

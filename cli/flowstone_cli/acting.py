@@ -1,6 +1,7 @@
 """What the commands that act on a run share: the engine with stdout held for the answer, signals, progress, and the end."""
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -46,6 +47,7 @@ class Acting:
         )
 
     def __enter__(self) -> "Acting":
+        gc.enable()
         self._capture.__enter__()
         self.out.file = self._capture.answer
         return self
@@ -56,6 +58,11 @@ class Acting:
 
     def drive(self, run_id: str, verb: str, park_after: int | None) -> RunRow:
         """Carry the run on until it ends, parks, or a signal stops it. `park_after`: see `Engine.drive`."""
+
+        row = self.session.store().run(run_id)
+        if self.session.life(row) == "alive" and row.owner != self.session.owners.enlist():
+            pid = self.session.owners.facts(row.owner or "").pid
+            self.session.say(f"process {pid} executes the run: following it")
 
         async def driven() -> RunRow:
             with _signals(asyncio.get_running_loop(), self._stop):

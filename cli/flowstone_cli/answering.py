@@ -37,10 +37,11 @@ def answer(
         word = "approved" if yes else "rejected"
         if said.repeated:
             session.say(f"{said.name} was {word} before, by the same answer")
-        goes_on = said.row.status not in SETTLED and not no_resume and not early
+        kept = early and said.step not in session.view(said.row, session.err).ledger.operations
+        goes_on = said.row.status not in SETTLED and not no_resume and not kept
         if goes_on:
             acting.drive(row.id, verb, waiting)
-    if no_resume or early:
-        session.say(f"{said.name} is {word}; the answer is recorded")
+    if no_resume or kept:
+        session.say(f"{said.name} is {word}: recorded" + (" for when the run gets there" if kept else ""))
     code = acting.conclude(row.id, answer=True)
     return code if goes_on else exit_codes.OK

@@ -10,7 +10,7 @@ from flowstone.clock import Clock, to_rfc3339
 from flowstone.journal.events import Event, Kind
 from flowstone.journal.labels import label_of
 from flowstone.journal.words import duration_words
-from flowstone_cli.clean import clean, fit, left, one_line
+from flowstone_cli.clean import clean, fit, head, left, one_line
 from flowstone_cli.terminal import Stream
 
 SECOND = 1_000_000
@@ -179,8 +179,8 @@ class Progress:
         name = left(fit(one_line(label_of(event.step or "")), _NAME_WIDTH), _NAME_WIDTH)
         wait = duration_words(due - event.at)
         took = duration_words((ms or 0) * 1000)
-        rest = f"{took:>7}  attempt {event.attempt} failed: {one_line(_error(body['error']))}; next in {wait}"
-        return f"{sign} {name} {fit(rest, max(8, self._stream.width - _NAME_WIDTH - 4))}"
+        rest = f"{took:>7}  attempt {event.attempt} failed, next in {wait}: {one_line(_error(body['error']))}"
+        return f"{sign} {name} {head(rest, max(8, self._stream.width - _NAME_WIDTH - 4), self._stream.glyph('…'))}"
 
     def _tick(self) -> None:
         if self._live:

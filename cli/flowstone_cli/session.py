@@ -105,18 +105,17 @@ class Session:
 
     def view(self, row: "RunRow", stream: Stream) -> "RunView":
         """All that a drawing of the run on that stream reads."""
-        from flowstone.journal.ledger import Ledger
         from flowstone_cli.view import RunView
 
         events = self.store().events(row.id)
         return RunView(
             row=row,
             events=events,
-            ledger=Ledger(events),
             life=self.life(row),
             now=self.clock.now(),
             owner_pid=None if row.owner is None else self.owners.facts(row.owner).pid,
             id=self.short(row.id, stream),
+            root=self.settings.root,
         )
 
     def short(self, run_id: str, stream: Stream | None = None) -> str:

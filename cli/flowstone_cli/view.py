@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from flowstone.journal.documents import run_document
@@ -21,12 +23,18 @@ class RunView:
 
     row: RunRow
     events: Sequence[Event]
-    ledger: Ledger
     life: str | None
     now: int
     owner_pid: int | None
     id: str
     """The id as it is written in commands: short for people, whole in a pipe."""
+    root: Path
+    """The project."""
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The fold of its journal; made when it is asked for, since a timeline of many events does without."""
+        return Ledger(self.events)
 
     @property
     def phase(self) -> Phase:

@@ -207,12 +207,12 @@ class Engine:
         if row.status in SETTLED:
             raise UsageError(f"run {run_id} has {row.status}: there is nothing to resume", hint=f"flow retry {run_id}")
         refuse_if_owned(self.owners, row, takeover=takeover)
-        cause = Cause("resume", who(), self._passes(row, reason), takeover)
-        self._taken[run_id] = self._taking.claim(row, cause)
+        taken = self._taking.replayed(row)
+        cause = Cause("resume", who(), self._passes(row, taken.ledger, reason), takeover)
+        self._taken[run_id] = self._taking.claim(taken, cause)
         return self._taken[run_id].row
 
-    def _passes(self, row: RunRow, reason: str | None) -> list[str]:
-        ledger = Ledger(self.store.events(row.id))
+    def _passes(self, row: RunRow, ledger: Ledger, reason: str | None) -> list[str]:
         held = set((ledger.suspension or {}).get("gates", ()))
         gates = [gate for gate in ledger.open_gates() if gate.kind == "suspend" and gate.key in held]
         if reason is None:
@@ -275,10 +275,10 @@ class Engine:
             return None
         if row.owner is not None and row.owner == self.owners.enlist():
             return await self._outside(lambda: self._taking.replayed(row))
-        if self.life(row) not in (None, Life.DEAD) or not self._has_work(row):
+        if self.life(row) not in (None, Life.DEAD) or not (row.owner is not None or self._has_work(row)):
             return None
         with suppress(TryAgain):  # somebody else was first: follow them
-            return await self._outside(lambda: self._taking.claim(row, Cause(verb, who())))
+            return await self._outside(lambda: self._taking.claim(self._taking.replayed(row), Cause(verb, who())))
         return None
 
     def _has_work(self, row: RunRow) -> bool:

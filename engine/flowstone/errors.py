@@ -8,6 +8,7 @@ FlowError
 ├─ LoadFailed            cannot_load   a workflow's module cannot be imported
 ├─ StorageFailed         storage       disk, database or file system
 ├─ TryAgain              try_again     locked, owned by another process, or already answered
+│  ├─ Locked                           another process writes to the database
 │  ├─ RunOwned                         a live process executes the run
 │  ├─ LostOwnership                    another process took the run over
 │  └─ AlreadyAnswered                  the gate has its answer
@@ -77,6 +78,10 @@ class TryAgain(FlowError):
     """Not now: the database is locked, the run is owned, the gate is answered."""
 
     kind = "try_again"
+
+
+class Locked(TryAgain):
+    """Another process writes to the database."""
 
 
 class RunOwned(TryAgain):

@@ -86,6 +86,8 @@ class Change:
     summary: Summary | None = None
     durable: bool = True
     """Synced to the disk before `append` returns; False only for start marks of steps that may run again."""
+    patient: bool = True
+    """Wait while another process writes; else raise Locked at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 import json
 
-from flowstone.journal.waits import summary_json, waits_of
+from flowstone.journal.summary import Index
+from flowstone.journal.waits import waits_of
 from support.journal_builder import SECOND, START, Journal
 
 FIELDS = ["kind", "step", "reason", "round", "deadline", "wake_at", "child", "schema", "message"]
@@ -26,7 +27,7 @@ def test_what_has_ended_is_waited_for_no_longer():
     journal = Journal().claimed().sleep("nap", SECOND).gate("pay").step("a").step_failed("a", next_in=SECOND)
     journal.step("a", 2).succeeded("sleep:nap").closed("approve:pay")
     assert waits_of(journal.ledger()) == []
-    assert summary_json(journal.ledger()) == "[]"
+    assert journal.row().waiting == "[]"
 
 
 def test_the_second_gate_of_a_reason_is_typed_with_its_number():
@@ -49,4 +50,4 @@ def test_a_stopped_run_and_a_missing_function_are_waits_until_the_run_resumes():
 
 def test_the_row_holds_the_same_waits_as_text():
     journal = Journal().claimed().gate("Größe", expiry=SECOND).sleep("nap", SECOND)
-    assert json.loads(summary_json(journal.ledger())) == waits_of(journal.ledger())
+    assert json.loads(Index().after(journal.events).waiting()) == waits_of(journal.ledger())

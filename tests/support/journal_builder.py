@@ -4,11 +4,11 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from flowstone.journal.events import Event
 from flowstone.journal.cut import cut_at
+from flowstone.journal.events import Event
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.states import Status
-from flowstone.journal.waits import summary_json
+from flowstone.journal.summary import Index
 
 START = 1_795_770_000_000_000
 """When the runs of tests begin: an instant in 2026, in microseconds."""
@@ -80,8 +80,9 @@ class Journal:
         """Re-open the run at the step of that key."""
         made = cut_at(self.ledger(), cut)
         kept = self.ledger()
-        kept.cut(made)
-        return self.add("run.reopened", by={"user": "ana"}, cut=made, steps=len(kept.operations), done=kept.done)
+        kept.reopen(made)
+        steps = sum(operation.of_body for operation in kept.operations.values())
+        return self.add("run.reopened", by={"user": "ana"}, cut=made, steps=steps, done=kept.done)
 
     def completed(self, output: Any = None) -> "Journal":
         return self.add("run.completed", output=output)
@@ -102,7 +103,7 @@ class Journal:
 
     def step(self, key: str, attempt: int = 1, *, name: str | None = None, retries: int = 5, **more: Any) -> "Journal":
         """Start an attempt; the first carries the body that begins the operation."""
-        if attempt > 1:
+        if key in self.ledger().operations:
             return self.add("step.started", key, attempt, **more)
         policy = {"retries": retries, "retry_delay": None, "timeout": None, "repeatable": True, "max_attempts": retries + 1}
         body = {
@@ -110,7 +111,26 @@ class Journal:
             "predecessor": None, "policy": policy, "undo": None, "on_error": None, "description": None, "actor": None,
             "site": "deploy.py:12",
         }  # fmt: skip
-        return self.add("step.started", key, 1, **{**body, **self._place(), **more})
+        return self.add("step.started", key, attempt, **{**body, **self._place(), **more})
+
+    def undo(self, key: str, attempt: int = 1, *, cause: Any = None) -> "Journal":
+        """Start the undo of a step; `cause` stands in the first undo of a run."""
+        return self._own("undo", key, attempt, compensates=key, **({} if cause is None else {"cause": cause}))
+
+    def on_error(self, key: str, attempt: int = 1) -> "Journal":
+        """Start the handler of a step that has failed for good."""
+        return self._own("on_error", key, attempt, handles=key)
+
+    def _own(self, kind: str, key: str, attempt: int, **more: Any) -> "Journal":
+        whole = f"{key}:{kind}"
+        if whole in self.ledger().operations:
+            return self.add("step.started", whole, attempt)
+        policy = {"retries": 5, "retry_delay": None, "timeout": None, "repeatable": True, "max_attempts": 6}
+        body = {
+            "kind": kind, "name": key, "function": f"workflows.deploy:{kind}", "input": None, "predecessor": key,
+            "policy": policy, "description": None, "site": "deploy.py:12",
+        }  # fmt: skip
+        return self.add("step.started", whole, attempt, **body, **more)
 
     def succeeded(self, key: str, result: Any = None, attempt: int = 1) -> "Journal":
         return self.add("step.succeeded", key, attempt, result=result)
@@ -137,8 +157,8 @@ class Journal:
         due = None if next_in is None else self.at + next_in
         return self.add("step.failed", key, attempt, error=error, final=due is None, next_attempt_at=due)
 
-    def step_interrupted(self, key: str, attempt: int = 1, code: str = "VANISHED") -> "Journal":
-        return self.add("step.interrupted", key, attempt, code=code)
+    def step_interrupted(self, key: str, attempt: int = 1, code: str = "VANISHED", **more: Any) -> "Journal":
+        return self.add("step.interrupted", key, attempt, code=code, **more)
 
     def step_cancelled(self, key: str, attempt: int = 1) -> "Journal":
         return self.add("step.cancelled", key, attempt)
@@ -189,12 +209,11 @@ class Journal:
 
     def row(self, **more: Any) -> Row:
         """The row that goes with these events; `more` replaces what the ledger cannot know."""
-        ledger = self.ledger()
+        ledger, index = self.ledger(), Index().after(self.events)
         row = Row(
             status=ledger.status, created_at=ledger.created_at, updated_at=ledger.updated_at, finished_at=ledger.finished_at,
-            owner=ledger.owner, epoch=ledger.epoch, events=len(self.events), waiting=summary_json(ledger),
-            steps=len(ledger.operations), done=ledger.done, current_step=ledger.current,
-            error=None if ledger.error is None else json.dumps(ledger.error),
+            owner=ledger.owner, epoch=ledger.epoch, events=len(self.events), waiting=index.waiting(), steps=index.steps,
+            done=index.done, current_step=index.current, error=index.error,
         )  # fmt: skip
         return replace(row, **more)
 

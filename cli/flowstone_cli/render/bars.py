@@ -54,6 +54,7 @@ class Bars:
         self._row = [" "] * scale.columns
         self._words = [""] * scale.columns
         _draw_cuts(self._row, scale)
+        self._drawn_to = 0
         self._slashes = {cut.column + place for cut in scale.cuts for place in (1, 2)}
 
     def wait(self, span: Span, end: int) -> None:
@@ -87,9 +88,9 @@ class Bars:
         elif span.status in ("failed", "interrupted", "cancelled"):
             self._put(last, span.status, "quiet" if span.cut else span.status)
 
-    def say(self, text: str, *, after: int) -> None:
-        """Words beside a bar's end, where nothing else is drawn."""
-        at = self._scale.last_column(after) + 2
+    def say(self, text: str) -> None:
+        """Words after the last bar, where nothing else is drawn."""
+        at = self._drawn_to + 2
         free = 0
         while at + free < len(self._row) and self._row[at + free] == " " and at + free not in self._slashes:
             free += 1
@@ -106,13 +107,20 @@ class Bars:
         return made
 
     def _bar(self, start: int, end: int, sign: str, word: str) -> None:
-        for column in self._scale.cells(start, end):
+        columns = self._scale.cells(start, end)
+        first, last = columns[0], columns[-1]
+        for cut in self._scale.cuts:  # one that begins or ends inside a cut is drawn beside the cut's slashes
+            slashes = range(cut.column + 1, cut.column + CUT_CELLS - 1)
+            first = cut.column if first in slashes else first
+            last = cut.column + CUT_CELLS - 1 if last in slashes else last
+        for column in range(first, last + 1):
             self._put(column, sign, word)
 
     def _put(self, column: int, sign: str, word: str) -> None:
         if column not in self._slashes:
             self._row[column] = self._stream.glyph(sign)
             self._words[column] = word
+            self._drawn_to = max(self._drawn_to, column)
 
 
 def _in_cells(text: str) -> list[str]:

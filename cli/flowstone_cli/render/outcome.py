@@ -5,7 +5,6 @@ from typing import Any
 
 from flowstone.journal.labels import label_of
 from flowstone.journal.phase import Phase
-from flowstone.journal.states import StepStatus
 from flowstone.journal.waits import Wait, expired
 from flowstone.journal.words import due_words, took_words
 from flowstone_cli import json_text
@@ -128,7 +127,7 @@ def next_lines(view: RunView, stream: Stream) -> str:
         return ""
     made = field(stream, "next", view.next + _required(view), whole=True)
     if view.phase in (Phase.SLEEPING, Phase.RETRYING):
-        made += field(stream, "cron", "* * * * * cd PROJECT && flow recover", whole=True)
+        made += field(stream, "cron", f"* * * * * cd {shlex.quote(str(view.root))} && flow recover", whole=True)
     return made
 
 
@@ -140,9 +139,3 @@ def _required(view: RunView) -> str:
         return ""
     names = [name for name in schema.get("required") or [] if name != "approved"]
     return "".join(f" --set {shlex.quote(str(name))}=VALUE" for name in names)
-
-
-def succeeded(view: RunView, key: str) -> bool:
-    """Whether a step of the run has succeeded."""
-    operation = view.ledger.operations.get(key)
-    return operation is not None and operation.status is StepStatus.SUCCEEDED

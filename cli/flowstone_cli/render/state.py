@@ -35,7 +35,7 @@ def people(state: State, workflow: str, run_id: str, events: Sequence[Event], st
     made += _section("results", [(label_of(key), value) for key, value in state["results"].items()], stream)
     made += _section("state", list(state["state"].items()), stream)
     unsettled = [(label_of(key), status) for key, status in state["steps"].items() if status not in ("succeeded", "cancelled")]
-    made += _section("failed", [one for one in unsettled if one[1] == "failed"], stream, bare=True)
+    made += _section("failed", [(name, "") for name, status in unsettled if status == "failed"], stream, bare=True)
     return made + _section("open", [one for one in unsettled if one[1] != "failed"], stream, bare=True)
 
 

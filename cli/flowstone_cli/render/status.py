@@ -88,7 +88,7 @@ def _step(step: dict[str, Any], view: RunView, stream: Stream) -> str:
     ms = step["duration_ms"]
     took = "" if ms is None or word == "planned" else duration_words(ms * 1000)
     name = fit(one_line(label_of(step["key"])), width, stream.glyph("…"))
-    start = f"{left(name, width)} {right(took, 8 if stream.width >= 40 else 7)}"
+    start = f"{left(name, width)} {right(took, 8 if stream.width >= 60 else 7)}"
     note = note_of(step["key"], view) if stream.width >= 40 else ""
     return line(stream, (stream.glyph(word), word), f" {start}", f"  {note}" if note else "")
 
@@ -107,7 +107,9 @@ def _word(step: dict[str, Any], view: RunView) -> str:
 
 def name_width(width: int) -> int:
     """Cells of the column of names in a window of `width`."""
-    return 34 if width >= 100 else 24 if width >= 40 else max(4, width - 10)
+    if width >= 60:
+        return 34 if width >= 100 else 24
+    return min(24, width - 22) if width >= 40 else min(24, max(4, width - 10))
 
 
 def note_of(key: str, view: RunView) -> str:

@@ -129,7 +129,7 @@ def _start(row: _Row, end: int, view: RunView, stream: Stream) -> list[Part]:
     word = _word(row, view)
     width = name_width(stream.width)
     name = left(fit(one_line(label_of(row.key)), width, stream.glyph("…")), width)
-    took = right(duration_words(_spent(row, end)), 8 if stream.width >= 40 else 7)
+    took = right(duration_words(_spent(row, end)), 8 if stream.width >= 60 else 7)
     return [(stream.glyph(word), word), f" {name} {took}"]
 
 
@@ -185,7 +185,7 @@ def _bar_row(row: _Row, view: RunView, scale: Scale, end: int, stream: Stream) -
     if row.last.is_wait and row.last.by:
         comment = f': "{row.last.comment}"' if row.last.comment else ""
         sign = stream.glyph(row.last.status)
-        bars.say(one_line(f"{sign} {row.last.by}{comment}"), after=row.last.end_at or end)
+        bars.say(one_line(f"{sign} {row.last.by}{comment}"))
     parts = _start(row, end, view, stream)
     if stream.width >= WITH_NOTES:
         parts.append(" " + left(fit(one_line(_note(row)), NOTE, stream.glyph("…")), NOTE))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flowstone.errors import FlowMisuse
+from flowstone.identity import invocation_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,16 +15,25 @@ class CurrentStep:
 
     run_id: str
     key: str
-    invocation_id: str
     attempt: int
     epoch: int
-    predecessor: str | None
-    """Invocation id of the step whose completion the body was given last before it asked for this one."""
+    predecessor_key: str | None
+    """The step whose completion the body was given last before it asked for this one."""
     notes: dict[str, Any] = field(default_factory=dict)
     output: Callable[[str, str], None] = field(default=lambda stream, text: None, repr=False)
     """Takes output of the step: "out" or "err", and the text."""
     misuse: Callable[[str], None] = field(default=lambda message: None, repr=False)
     """Tells the pass that the step called `flow`."""
+
+    @property
+    def invocation_id(self) -> str:
+        """The id that every attempt of this step shares: the idempotency key for outside systems."""
+        return invocation_id(self.run_id, self.key)
+
+    @property
+    def predecessor(self) -> str | None:
+        """The invocation id of the predecessor."""
+        return None if self.predecessor_key is None else invocation_id(self.run_id, self.predecessor_key)
 
     def note(self, **fields: Any) -> None:
         """Keep plain JSON fields with the attempt, such as a cost or a count; shown in the timeline."""

@@ -36,6 +36,8 @@ class Policy:
 
     def over(self, base: "Policy") -> "Policy":
         """This policy where it says something, else `base`."""
+        if self is SAYS_NOTHING:
+            return base
         return Policy(
             retries=base.retries if self.retries is None else self.retries,
             retry_delay=base.retry_delay if self.retry_delay is None else self.retry_delay,
@@ -45,13 +47,16 @@ class Policy:
         )
 
 
+SAYS_NOTHING = Policy()
+
+
 @dataclass(frozen=True, slots=True)
 class StepDefinition:
     """A named function that bodies ask for; still an ordinary function."""
 
     name: str
     function: Callable[..., Any]
-    policy: Policy = Policy()
+    policy: Policy = SAYS_NOTHING
     description: str = ""
     tags: tuple[str, ...] = ()
 
@@ -136,7 +141,7 @@ def step(
     The policy given here holds wherever the step is used, unless the call says otherwise. `no_retry` takes exception classes.
     Raises FlowMisuse at once for a policy that means nothing.
     """
-    policy = checked(Policy(retries, retry_delay, timeout, tuple(no_retry), repeatable))
+    policy = policy_of(retries, retry_delay, timeout, no_retry, repeatable)
 
     def mark(function: F) -> F:
         definition = StepDefinition(
@@ -210,9 +215,17 @@ def _refuse_a_mix(function: Callable[..., Any]) -> None:
         raise FlowMisuse(f"the workflow {function.__name__} is {kind} but its first parameter is a {name}", hint=cure)
 
 
-def checked(policy: Policy) -> Policy:
-    """The policy, or FlowMisuse naming what in it means nothing."""
-    retries = policy.retries
+def policy_of(
+    retries: int | None = None,
+    retry_delay: Duration | None = None,
+    timeout: Duration | None = None,
+    no_retry: Sequence[type[BaseException]] = (),
+    repeatable: bool = True,
+) -> Policy:
+    """The policy with what an author gave. Raises FlowMisuse or BadData, naming what in it means nothing."""
+    if retries is None and retry_delay is None and timeout is None and not no_retry and repeatable:
+        return SAYS_NOTHING
+    policy = Policy(retries, retry_delay, timeout, tuple(no_retry), repeatable)
     if retries is not None and (isinstance(retries, bool) or not isinstance(retries, int) or retries < 0):
         raise FlowMisuse(f"retries={retries!r}: give a whole number from 0; attempts are retries + 1")
     for kind in policy.no_retry:

@@ -12,7 +12,7 @@ from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, TypeVar, Type
 from uuid import UUID
 
 from flowstone.authoring.answers import Answer
-from flowstone.authoring.definition import Done, Failed, Policy, checked
+from flowstone.authoring.definition import Done, Failed, policy_of
 from flowstone.authoring.fan_out import MapResult, Winner, keys_of, run_map, run_race
 from flowstone.authoring.operations import Operations
 from flowstone.authoring.requests import (
@@ -140,9 +140,7 @@ class Flow:
         arguments. Positional arguments are the recorded input. `retries` counts the attempts after the first; `retry_delay` and
         `timeout` are durations. A final failure is raised as StepFailed, which is also the author's own exception class.
         """
-        policy = Policy(retries, retry_delay, timeout, tuple(no_retry))
-        if policy != Policy():
-            checked(policy)
+        policy = policy_of(retries, retry_delay, timeout, no_retry)
         return self._operations.ask(
             StepRequest(
                 name=name,
@@ -273,7 +271,7 @@ class Flow:
             raise BadData(f'failures="{failures}": give "raise" or "collect"')
         if limit is not None and limit < 1:
             raise BadData(f"limit={limit}: give a whole number from 1")
-        policy = checked(Policy(retries, retry_delay, timeout, tuple(no_retry)))
+        policy = policy_of(retries, retry_delay, timeout, no_retry)
         all_items, site, fan_out = list(items), site_of_caller(), self._operations.fan_out(name)
         keys = keys_of(name, all_items, key)
 
@@ -315,7 +313,7 @@ class Flow:
         """
         if isinstance(argv, str):
             raise BadData(f'flow.shell("{name}"): argv is text; give a list, as in ["tar", "-czf", "x.tgz", "."]')
-        policy = checked(Policy(retries, retry_delay, timeout))
+        policy = policy_of(retries, retry_delay, timeout)
         return self._operations.ask(
             StepRequest(
                 name=name,

@@ -22,7 +22,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from flowstone.authoring.definition import definition_of
-from flowstone.authoring.names import Entry, Found, Index
+from flowstone.authoring.names import Entry, Found, Index, index_file
 from flowstone.errors import FlowError, LoadFailed
 from flowstone.journal.versions import Version, version_of
 
@@ -41,7 +41,7 @@ class Library:
     def __init__(self, folder: Path, root: Path) -> None:
         self.folder = folder.absolute()
         self.root = root.absolute()
-        self.index = Index(self.folder)
+        self.index = Index(self.folder, index_file(self.root))
         self._sources: dict[str, str] = {}
         self._modules: dict[str, ModuleType] = {}
         self._on_path = False

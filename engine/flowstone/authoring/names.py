@@ -1,18 +1,26 @@
 """Which workflows and steps a folder holds, read from the syntax trees of its files without importing any.
 
-Not here: importing (loader.py).
+What was read is kept in an index file, so that a name is found without parsing every file. Not here: importing (loader.py).
 """
 
 import ast
+import json
+import os
+import re
 import unicodedata
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from flowstone.errors import LoadFailed, NotFound
+
+INDEX_FORMAT = 1
+"""Of the index file; to be raised when `scan` reads anything else than before."""
 
 
 class Kind(StrEnum):
@@ -54,6 +62,9 @@ class Scan:
     line: int | None = None
     """The line of the error, if it has one."""
 
+    def __str__(self) -> str:
+        return f"{self.file}{f':{self.line}' if self.line else ''}: {self.error}"
+
     @property
     def workflows(self) -> list[Found]:
         """The workflows, graphs among them, in the order of the file."""
@@ -93,17 +104,27 @@ def scan(path: Path) -> Scan:
     return Scan(path, tuple(one for node in _top_level(tree.body) if (one := marks.found(node, path))))
 
 
+def index_file(root: Path) -> Path:
+    """Where a project keeps its index file."""
+    return root / ".flow" / "index.json"
+
+
 class Index:
     """The names in a folder of workflows: its `*.py` files and its packages' `__init__.py`, except those that begin with `_`.
 
-    Every call reads the files anew, so that nothing here is ever stale.
+    `kept` is a file that remembers what each file held; a file that has changed since is read anew. It may be missing, broken
+    or read-only: then everything is read.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kept: Path | None = None) -> None:
         self.folder = folder
+        self._kept = kept
 
-    def scans(self) -> list[Scan]:
-        """Every file's scan, by path. Raises LoadFailed if the folder itself cannot be read; a missing one is empty."""
+    def scans(self, *, anew: bool = False) -> list[Scan]:
+        """Every file's scan, by path. Raises LoadFailed if the folder itself cannot be read; a missing one is empty.
+
+        `anew`: read every file, whatever the index file says.
+        """
         try:
             paths = sorted(path for path in self.folder.iterdir() if not path.name.startswith(("_", ".")))
         except FileNotFoundError:
@@ -111,11 +132,30 @@ class Index:
         except OSError as error:
             raise LoadFailed(f"cannot read the folder {self.folder}: {error.strerror}") from error
         packages = [path for path in paths if (path / "__init__.py").is_file()]
-        scans = [scan(path / "__init__.py") for path in packages]
-        for file in (path for path in paths if path.suffix == ".py" and path.is_file()):
-            hidden = file.with_suffix("") in packages
-            scans.append(Scan(file, error=f"hidden by the package {file.stem}/ beside it") if hidden else scan(file))
+        files = [path for path in paths if path.suffix == ".py" and path.is_file()]
+        hidden = [path for path in files if path.with_suffix("") in packages]
+        scans = [Scan(path, error=f"hidden by the package {path.stem}/ beside it") for path in hidden]
+        scans += self._scanned([path / "__init__.py" for path in packages] + [path for path in files if path not in hidden], anew)
         return sorted(scans, key=lambda one: one.file)
+
+    def _scanned(self, paths: list[Path], anew: bool) -> list[Scan]:
+        before = {} if anew else _read_index(self._kept)
+        entries: dict[str, Any] = {}
+        scans = []
+        for path in paths:
+            stamp = _stamp(path)
+            entry = before.get(str(path))
+            known = (
+                _from_entry(path, entry)
+                if stamp is not None and isinstance(entry, dict) and entry.get("stamp") == stamp
+                else None
+            )
+            scans.append(known or scan(path))
+            if stamp is not None:
+                entries[str(path)] = _entry(scans[-1], stamp)
+        if entries != before:
+            _write_index(self._kept, entries)
+        return scans
 
     def workflows(self) -> list[Found]:
         """Every workflow, by file and line; a name that is defined twice is there twice."""
@@ -136,32 +176,101 @@ class Index:
         return entries
 
     def find(self, name: str) -> Found:
-        """The workflow `name`. Raises NotFound with suggestions, LoadFailed if it is defined more than once."""
-        scans = self.scans()
-        return self._only(name, "workflow", [one for file in scans for one in file.workflows], scans)
+        """The workflow `name`. Raises NotFound with suggestions, LoadFailed if its file cannot be read or another has it too."""
+        return self._find(name, "workflow")
 
     def find_step(self, name: str) -> Found:
-        """The step `name`. Raises NotFound with suggestions, LoadFailed if it is defined more than once."""
-        scans = self.scans()
-        return self._only(name, "step", [one for file in scans for one in file.steps], scans)
+        """The step `name`. Raises like `find`."""
+        return self._find(name, "step")
 
-    def _only(self, name: str, what: str, known: list[Found], scans: list[Scan]) -> Found:
+    def _find(self, name: str, what: str) -> Found:
+        scans = self.scans()
+        try:
+            return self._only(name, what, scans)
+        except NotFound:
+            if self._kept is None:
+                raise
+            return self._only(name, what, self.scans(anew=True))
+
+    def _only(self, name: str, what: str, scans: list[Scan]) -> Found:
         name = unicodedata.normalize("NFC", name)
+        known = [one for file in scans for one in (file.steps if what == "step" else file.workflows)]
         found = [one for one in known if one.name == name]
         if len(found) == 1:
             return found[0]
         if found:
             places = ", ".join(map(str, found))
             raise LoadFailed(f'the {what} "{name}" is defined {len(found)} times: {places}', hint="give all but one another name")
-        close = get_close_matches(name, {one.name for one in known}, n=3)
+        for file in scans:
+            if file.error and _seems_to_define(file.file, name):
+                raise LoadFailed(f'cannot load the {what} "{name}": {file}')
+        close = get_close_matches(name, sorted({one.name for one in known}), n=3)
         if close:
             hint = "did you mean " + " or ".join(f'"{one}"' for one in close) + "?"
         elif known:
             hint = "flow list"
         else:
             hint = f"put a function with @{what} into a file in {self.folder}"
-        broken = [f"{file.file}{f':{file.line}' if file.line else ''}: {file.error}" for file in scans if file.error]
+        broken = [str(file) for file in scans if file.error]
         raise NotFound(f'no {what} "{name}" in {self.folder}', hint=hint, details=broken)
+
+
+def _seems_to_define(path: Path, name: str) -> bool:
+    """Whether a file that cannot be parsed is the one that is meant: by its own name, or by a `def` in its text."""
+    if name == (path.parent.name if path.name == "__init__.py" else path.stem):
+        return True
+    try:
+        return re.search(rb"\bdef\s+" + re.escape(name.encode()) + rb"\s*\(", path.read_bytes()) is not None
+    except OSError:
+        return False
+
+
+def _stamp(path: Path) -> list[int] | None:
+    """What changes whenever a file is written; None if it cannot be looked at. Its ctime cannot be set back by hand."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return [found.st_mtime_ns, found.st_ctime_ns, found.st_size]
+
+
+def _read_index(kept: Path | None) -> dict[str, Any]:
+    try:
+        index = json.loads(kept.read_bytes()) if kept is not None else {}
+        return dict(index["files"]) if index.get("format") == INDEX_FORMAT else {}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return {}
+
+
+def _write_index(kept: Path | None, entries: dict[str, Any]) -> None:
+    """Put a whole new file in the place of the old one; only where its folder is already there."""
+    if kept is None or not kept.parent.is_dir():
+        return
+    unfinished = kept.with_name(f"{kept.name}-{os.getpid()}")
+    with suppress(OSError, UnicodeError):
+        try:
+            unfinished.write_text(json.dumps({"format": INDEX_FORMAT, "files": entries}), encoding="utf-8")
+            unfinished.replace(kept)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+
+def _entry(one: Scan, stamp: list[int]) -> dict[str, Any]:
+    found = [[str(each.kind), each.name, each.attribute, each.line, each.doc] for each in one.found]
+    return {"stamp": stamp, "found": found, "error": one.error, "line": one.line}
+
+
+def _from_entry(path: Path, entry: dict[str, Any]) -> Scan | None:
+    """The scan that an entry of the index file stands for; None if it is not as we write it."""
+    try:
+        found = tuple(
+            Found(Kind(kind), str(name), str(attribute), path, int(line), str(doc))
+            for kind, name, attribute, line, doc in entry["found"]
+        )
+        line = None if entry["line"] is None else int(entry["line"])
+        return Scan(path, found, None if entry["error"] is None else str(entry["error"]), line)
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 class _Marks:

@@ -14,17 +14,20 @@ from flowstone.journal.notes import next_command as next_command
 from flowstone.journal.notes import note_of as note_of
 from flowstone.journal.notes import took
 from flowstone.journal.operations import Attempt, Operation
-from flowstone.journal.phase import Phase, phase_of
+from flowstone.journal.phase import Phase, phase_by, phase_of
 from flowstone.journal.states import SETTLED, STEP_ENDS, StepStatus
 from flowstone.journal.waits import Wait, waits_of
 
 Document = dict[str, Any]
 
+WITH_FUNCTION = frozenset({"step", "undo", "on_error"})
+"""Kinds of operations whose attempts call a function here, under the operation's invocation id."""
+
 
 def run_document(row: RunFacts, ledger: Ledger, *, life: str | None, now: int) -> Document:
     """`flow.run/1`: all that is known of a run. `life` is its owner's, `now` in microseconds UTC."""
-    phase = phase_of(row, life)
     waits = waits_of(ledger)
+    phase = phase_by(row.status, row.owner, life, waits, undoing=ledger.undoing is not None)
     return {
         "schema": "flow.run/1",
         "id": row.id,
@@ -38,17 +41,17 @@ def run_document(row: RunFacts, ledger: Ledger, *, life: str | None, now: int) -
         "deterministic": None,
         "input": ledger.created.get("input"),
         "output": ledger.output,
-        "error": error_document(ledger.error),
+        "error": _run_error(ledger),
         "state": ledger.state,
         "waiting": waiting_documents(waits),
-        "steps": [step_document(row, operation, phase, now) for operation in ledger.operations.values()],
+        "steps": [step_document(row, ledger, operation, phase, now) for operation in _in_order(ledger)],
         "events": row.events,
         "parent": row.parent_run,
         "forked_from": _origin(ledger.created.get("fork")),
         "created_at": to_rfc3339(row.created_at),
         "updated_at": to_rfc3339(row.updated_at),
         "finished_at": instant(row.finished_at),
-        "next": next_command(phase, waits, row.id, now=now),
+        "next": next_command(phase, waits, row.id, now=now, ledger=ledger),
     }
 
 
@@ -57,14 +60,13 @@ def runs_document(rows: Iterable[tuple[RunFacts, str | None]], *, now: int, next
     return {"schema": "flow.runs/1", "runs": [_listed(row, phase_of(row, life), now) for row, life in rows], "next": next}
 
 
-def step_document(row: RunFacts, operation: Operation, phase: Phase, now: int) -> Document:
-    """One entry of `steps[]`."""
+def step_document(row: RunFacts, ledger: Ledger, operation: Operation, phase: Phase, now: int) -> Document:
+    """One entry of `steps[]`. `undone` is the status of its undo."""
     opened, last = operation.opened, operation.last
     policy = opened.get("policy") or {}
-    status = operation.status
-    abandoned = status not in STEP_ENDS and row.status in SETTLED  # the run ended over its head
-    if abandoned:
-        status = StepStatus.CANCELLED
+    status = _status(row, operation)
+    undo = ledger.operations.get(operation.key + ":undo")
+    abandoned = status is not operation.status
     ended_at = row.finished_at if abandoned else last.end_at if status in STEP_ENDS else None
     failing = status in (StepStatus.FAILED, StepStatus.RETRYING)
     return {
@@ -76,16 +78,16 @@ def step_document(row: RunFacts, operation: Operation, phase: Phase, now: int) -
         "status": status.value,
         "attempts": len(operation.attempts),
         "max_attempts": _max_attempts(policy),
-        "invocation_id": invocation_id(row.id, operation.key) if operation.kind == "step" else None,
+        "invocation_id": invocation_id(row.id, operation.key) if operation.kind in WITH_FUNCTION else None,
         "queue": None,
         "started_at": to_rfc3339(operation.attempts[0].start_at),
         "ended_at": instant(ended_at),
         "duration_ms": milliseconds(_spent(operation, ended_at or _present(status, phase, now))),
         "next_attempt_at": instant(last.next_attempt_at) if status is StepStatus.RETRYING else None,
-        "child": opened.get("child"),
+        "child": operation.child,
         "from": opened.get("predecessor"),
-        "error": error_document(last.error, operation.key) if failing else None,
-        "undone": None,
+        "error": error_document(last.error, operation) if failing else None,
+        "undone": None if undo is None or undo.kind != "undo" else _status(row, undo).value,
     }
 
 
@@ -98,17 +100,26 @@ def waiting_documents(waits: Iterable[Wait]) -> list[Document]:
     ]
 
 
-def error_document(error: Mapping[str, Any] | None, step: str | None = None) -> Document | None:
-    """`error`: a recorded failure in the fields that people read; `step` where the record does not name one."""
+def error_document(error: Mapping[str, Any] | None, operation: Operation | None = None) -> Document | None:
+    """`error`: a recorded failure in the fields that people read; `operation` is the one whose failure it is.
+
+    Beside them `child` (`run`, `step`: where it happened) if it is the failure of a child run, and `undo` (`step`, `type`,
+    `message`) if an undo failed after it.
+    """
     if error is None:
         return None
-    return {
+    document = {
         "type": error.get("type"),
         "message": error.get("message"),
         "code": error.get("code"),
-        "step": error.get("step") or step,
+        "step": error.get("step") if operation is None else operation.key,
         "trace": error.get("trace"),
     }
+    if operation is not None and operation.child is not None:
+        document["child"] = _where_in_child(operation)
+    if error.get("undo"):
+        document["undo"] = {name: error["undo"].get(name) for name in ("step", "type", "message")}
+    return document
 
 
 def instant(at: int | None) -> str | None:
@@ -119,6 +130,28 @@ def instant(at: int | None) -> str | None:
 def milliseconds(us: int | None) -> int | None:
     """A duration that may be unknown, in milliseconds."""
     return None if us is None else round(us / 1000)
+
+
+def _in_order(ledger: Ledger) -> list[Operation]:
+    """What the body asked for, then what the engine ran by itself (on_error, undo), each in the order begun."""
+    return sorted(ledger.operations.values(), key=lambda operation: not operation.of_body)
+
+
+def _status(row: RunFacts, operation: Operation) -> StepStatus:
+    """What an operation has come to; one that its run ended without is cancelled."""
+    return operation.status if operation.status in STEP_ENDS or row.status not in SETTLED else StepStatus.CANCELLED
+
+
+def _run_error(ledger: Ledger) -> Document | None:
+    error = ledger.error
+    return error_document(error, None if error is None else ledger.operations.get(error.get("step") or ""))
+
+
+def _where_in_child(operation: Operation) -> Document:
+    """The deepest run and step of a child's failure, as recorded; at least the child itself and its step."""
+    recorded = operation.last.error or {}
+    deepest = recorded.get("child")
+    return dict(deepest) if isinstance(deepest, dict) else {"run": operation.child, "step": recorded.get("step")}
 
 
 def _listed(row: RunFacts, phase: Phase, now: int) -> Document:

@@ -73,11 +73,11 @@ class Raw(str):
 
 def body_text(**fields: Any) -> str:
     """The JSON text of a body made of plain JSON values and `Raw` texts."""
-    return (
-        "{"
-        + ",".join(
-            f"{json.dumps(name)}:{value if isinstance(value, Raw) else json.dumps(value, separators=(',', ':'))}"
-            for name, value in fields.items()
-        )
-        + "}"
-    )
+    raw = [name for name, value in fields.items() if isinstance(value, Raw)]
+    if not raw:
+        return _encoded(fields)
+    parts = [f'"{name}":{fields.pop(name)}' for name in raw]
+    return (_encoded(fields)[:-1] + "," if fields else "{") + ",".join(parts) + "}"
+
+
+_encoded = json.JSONEncoder(separators=(",", ":")).encode

@@ -70,7 +70,7 @@ class RunFacts(Protocol):
 
     @property
     def waiting(self) -> str:
-        """What it waits for, as `waits.summary_json` wrote it."""
+        """What it waits for, as `summary.Index.waiting` wrote it."""
         ...
 
     @property
@@ -90,5 +90,5 @@ class RunFacts(Protocol):
 
     @property
     def error(self) -> str | None:
-        """JSON object of the run's error, if it failed."""
+        """JSON object of the run's error, if it failed; of who cancelled it and the reason (its message), if it was cancelled."""
         ...

@@ -49,6 +49,10 @@ class Ledger:
         self.cancelled: dict[str, Any] | None = None
         self.suspension: dict[str, Any] | None = None
         """The body of the last run.suspended, while it holds."""
+        self.written_at = 0
+        """When the owner wrote its last event."""
+        self.seen_at: int | None = None
+        """When the process that vanished last was last known to live."""
         self.interrupted = False
         """Whether the last pass ended without a word of its own (its process died or was stopped)."""
         self.owner: str | None = None
@@ -66,11 +70,13 @@ class Ledger:
         """Take one more event in. Raises KeyError for an event of a step that was never started (a damaged journal)."""
         self.count = event.n + 1
         self.updated_at = event.at
-        if event.kind in MAIL:
-            self.mail += 1
         handler = _HANDLERS.get(event.kind)
         if handler is not None:
             handler(self, event)
+        if event.kind in MAIL:
+            self.mail += 1
+        else:
+            self.written_at = event.at
 
     def next_attempt(self, key: str) -> int:
         """The number of the next attempt or round of a key; numbers are never used twice, not after a cut either."""
@@ -199,7 +205,11 @@ class Ledger:
 
     def _step_interrupted(self, event: Event) -> None:
         operation = self._of(event)
-        _end(operation.last, event, "interrupted")
+        if operation.child is None:
+            _end(operation.last, event, "interrupted")
+            operation.last.end_at = cut_off_at(operation.last.start_at, event.at, self.seen_at)
+        else:
+            operation.last.status = "interrupted"  # only the watching: the child ends by itself
         if operation.repeatable:
             operation.status = StepStatus.RETRYING
         else:
@@ -284,6 +294,7 @@ class Ledger:
     def _run_interrupted(self, event: Event) -> None:
         self.owner = None
         self.interrupted = True
+        self.seen_at = seen_at(event, self.written_at)
         if event.body().get("code") == "VANISHED":
             self.deaths += 1
 
@@ -332,6 +343,23 @@ class Ledger:
         self.cancel_request = event
 
 
+def seen_at(interrupted: Event, written_at: int) -> int | None:
+    """When a process that vanished was last known to live, by run.interrupted, else by its last event; None if it was stopped."""
+    body = interrupted.body()
+    if body.get("code") != "VANISHED":
+        return None
+    seen: int | None = body.get("seen_at")
+    return written_at if seen is None else seen
+
+
+def cut_off_at(start_at: int, found_at: int, seen_at: int | None) -> int:
+    """When an attempt ended that was cut off: nobody wrote that down if its process vanished.
+
+    Then it is when the process was last known to live, if that is after the start; else when it was found out.
+    """
+    return found_at if seen_at is None or seen_at <= start_at else seen_at
+
+
 def _reopen(operation: Operation) -> None:
     operation.completion = operation.answer = operation.failure = None
     operation.failures = 0
@@ -341,7 +369,8 @@ def _reopen(operation: Operation) -> None:
 def _end(attempt: Attempt, event: Event, status: str) -> None:
     attempt.status = status
     attempt.end_n = event.n
-    attempt.end_at = event.at
+    if attempt.end_at is None:  # else it was cut off, and only now is known what became of it
+        attempt.end_at = event.at
 
 
 _HANDLERS: dict[str, Callable[[Ledger, Event], None]] = {

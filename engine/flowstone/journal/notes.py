@@ -7,18 +7,20 @@ from typing import Any
 
 from flowstone.journal.facts import RunFacts
 from flowstone.journal.labels import label_of
+from flowstone.journal.ledger import Ledger
 from flowstone.journal.phase import Phase, row_waits
-from flowstone.journal.waits import PERSON, TIMER, Wait, expired, first_due
+from flowstone.journal.waits import PERSON, TIMER, Wait, expired, first_due, has_answer
 from flowstone.journal.words import due_words, left_words
 
 
-def next_command(phase: Phase, waits: Sequence[Wait], id_text: str, *, now: int) -> str | None:
-    """The command that takes the run on, ready to be typed; None if it goes on by itself or has ended well.
+def next_command(phase: Phase, waits: Sequence[Wait], id_text: str, *, now: int, ledger: Ledger | None = None) -> str | None:
+    """The command that takes the run on, ready to be typed; None if it goes on by itself, has ended well or was cancelled.
 
-    `id_text` is how the id is to be written: whole in files and pipes, short for people.
+    `id_text` is how the id is to be written: whole in files and pipes, short for people. By the ledger it is also known whether
+    the answer has come already, and whether a failed run has been undone.
     """
     if phase is Phase.FAILED:
-        return f"flow retry {id_text}"
+        return f"flow retry {id_text}" if ledger is None or not _undone(ledger) else f"flow fork {id_text} {_from(ledger)}"
     if phase is Phase.INTERRUPTED:
         return f"flow resume {id_text}"
     if phase in (Phase.SLEEPING, Phase.RETRYING):
@@ -28,18 +30,35 @@ def next_command(phase: Phase, waits: Sequence[Wait], id_text: str, *, now: int)
     if phase is not Phase.WAITING:
         return None
     wait = _foremost(waits, now)
-    if wait is not None and wait["kind"] == "approval" and not expired(wait, now):
-        return f"flow approve {id_text} {_argument(_typed(wait, waits))}"
-    if wait is not None and wait["kind"] == "resolve":
-        return f"flow resolve {id_text} {_argument(wait['step'])}"
+    if wait is None or (ledger is not None and (has_answer(ledger) or ledger.cancel_request is not None)):
+        return f"flow resume {id_text}"
+    match wait["kind"]:
+        case "approval" if not expired(wait, now):
+            return f"flow approve {id_text} {_argument(_typed(wait, waits))}"
+        case "resolve":
+            words = [_argument(wait["step"]), "--retry --reason TEXT"]
+            return " ".join(["flow resolve", id_text, *sorted(words, key=lambda word: word.startswith("-- "))])
+        case "child":
+            return f"flow status {wait['child']}"
     return f"flow resume {id_text}"
+
+
+def cancel_note(ledger: Ledger) -> str:
+    """How far a cancel has come, who asked for it and why; empty if nobody has: `cancelling by ana: not needed any more`."""
+    if ledger.cancelled is not None:
+        return _cancel_words("cancelled", ledger.cancelled)
+    if ledger.cancelling is not None:
+        return _cancel_words("cancelling", ledger.cancelling)
+    return "" if ledger.cancel_request is None else _cancel_words("cancel requested", ledger.cancel_request.body())
 
 
 def note_of(row: RunFacts, phase: Phase, now: int) -> str:
     """What is worth saying about a run beside its phase, by its row alone; empty if nothing is."""
     if phase is Phase.FAILED:
         return _failure(row)
-    if phase in (Phase.COMPLETED, Phase.CANCELLED):
+    if phase is Phase.CANCELLED:
+        return _cancellation(row)
+    if phase is Phase.COMPLETED:
         return ""
     if phase in (Phase.WAITING, Phase.SLEEPING, Phase.RETRYING):
         waits = row_waits(row)
@@ -99,10 +118,32 @@ def _argument(text: str) -> str:
 
 def _verb(kind: str, reason: str | None) -> str:
     verb = {"approval": "approve", "function": "function not found"}.get(kind, kind)
-    return f"{verb}: {reason}" if reason else verb
+    named = label_of(reason or "") if kind in ("child", "resolve") else reason
+    return f"{verb}: {named}" if named else verb
 
 
 def _failure(row: RunFacts) -> str:
     error: dict[str, Any] = json.loads(row.error) if row.error else {}
     parts = [label_of(error["step"]) if error.get("step") else None, error.get("type") or error.get("code")]
-    return ": ".join(part for part in parts if part)
+    undo = error.get("undo")
+    return ": ".join(part for part in parts if part) + (f", and {label_of(undo['step'])} failed" if undo else "")
+
+
+def _cancellation(row: RunFacts) -> str:
+    error: dict[str, Any] = json.loads(row.error) if row.error else {}
+    return _cancel_words("cancelled", {"by": {"user": error.get("by")}, "reason": error.get("message")}) if error else ""
+
+
+def _cancel_words(word: str, body: dict[str, Any]) -> str:
+    by = (body.get("by") or {}).get("user")
+    return word + (f" by {by}" if by else "") + (f": {body['reason']}" if body.get("reason") else "")
+
+
+def _undone(ledger: Ledger) -> bool:
+    """Whether the undo has come to its end: the run can then not go on from where it failed."""
+    return ledger.undoing is not None and (ledger.error or {}).get("code") != "UNDO_FAILED"
+
+
+def _from(ledger: Ledger) -> str:
+    step = (ledger.error or {}).get("step") or "STEP"
+    return f"--from={shlex.quote(step)}" if step.startswith("-") else f"--from {shlex.quote(step)}"

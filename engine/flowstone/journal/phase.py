@@ -28,11 +28,16 @@ def phase_of(row: RunFacts, life: str | None) -> Phase:
 
     An owner of whom nothing is known is taken as alive: nobody may call a run interrupted without proof.
     """
-    return phase_by(row.status, row.owner, life, row_waits(row), row.current_step)
+    undoing = row.current_step is not None and row.current_step.endswith(":undo")
+    return phase_by(row.status, row.owner, life, row_waits(row), undoing=undoing)
 
 
-def phase_by(status: Status, owner: str | None, life: str | None, waits: Sequence[Wait], current: str | None) -> Phase:
-    """The phase by its parts; the same rule for a run's present and for a past point of it."""
+def phase_by(status: Status, owner: str | None, life: str | None, waits: Sequence[Wait], *, undoing: bool) -> Phase:
+    """The phase by its parts; the same rule for a run's present and for a past point of it.
+
+    `undoing` is whether the run has begun to undo. It is the phase only while somebody works on it: a run that is to undo and
+    waits, or has lost its process, is said to wait or to be interrupted, since then a command takes it on.
+    """
     if status in SETTLED:
         return Phase(status.value)
     if status is Status.SUSPENDED:
@@ -40,7 +45,7 @@ def phase_by(status: Status, owner: str | None, life: str | None, waits: Sequenc
     if owner is not None:
         if life == "dead":
             return Phase.INTERRUPTED
-        return Phase.UNDOING if current is not None and ":undo" in current else Phase.RUNNING
+        return Phase.UNDOING if undoing else Phase.RUNNING
     due = first_due(waits)
     if any(wait["kind"] not in ("sleep", "retry") for wait in waits):
         return Phase.WAITING

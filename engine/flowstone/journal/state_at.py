@@ -36,7 +36,7 @@ def state_at(row: RunFacts, events: Sequence[Event], n: int) -> Document:
         "event": n,
         "at": to_rfc3339(ledger.updated_at),
         "status": ledger.status.value,
-        "phase": phase_by(ledger.status, ledger.owner, "alive", waits, ledger.current).value,
+        "phase": phase_by(ledger.status, ledger.owner, "alive", waits, undoing=ledger.undoing is not None).value,
         "input": ledger.created.get("input"),
         "steps": {key: operation.status.value for key, operation in operations.items()},
         "results": results_of(operations.values()),
@@ -51,7 +51,8 @@ def results_of(operations: Iterable[Operation]) -> dict[str, Any]:
     return {
         operation.key: _result(operation.completion)
         for operation in operations
-        if operation.status is StepStatus.SUCCEEDED
+        if operation.of_body
+        and operation.status is StepStatus.SUCCEEDED
         and operation.completion is not None
         and operation.kind not in ("sleep", "state")
     }

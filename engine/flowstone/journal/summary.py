@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from flowstone.journal.events import Draft, Event, Kind
@@ -10,13 +10,14 @@ from flowstone.journal.labels import typed_name
 from flowstone.journal.waits import Wait, make_wait
 
 _BEGINS = frozenset({Kind.STEP_STARTED, Kind.SLEEP_STARTED, Kind.GATE_OPENED, Kind.STATE_SET})
-_ENDS_WAIT = frozenset({Kind.STEP_STARTED, Kind.STEP_SUCCEEDED, Kind.STEP_CANCELLED, Kind.GATE_CLOSED, Kind.STEP_FAILED})
-_SETTLES = frozenset({Kind.RUN_COMPLETED, Kind.RUN_FAILED, Kind.RUN_CANCELLED})
+_ENDS_WAIT = frozenset({Kind.STEP_STARTED, Kind.STEP_SUCCEEDED, Kind.STEP_CANCELLED, Kind.GATE_CLOSED})
+_OWN = (":undo", ":on_error")
+"""How the keys of the engine's own steps end; in an author's names a colon is encoded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """What a run's row says beside its status. `waits` by step key, in the order of opening."""
+    """What a run's row says beside its status; at every event the same as the ledger. `waits` by key, in the order of opening."""
 
     waits: dict[str, Wait] = field(default_factory=dict)
     stopped: tuple[Wait, ...] = ()
@@ -25,6 +26,7 @@ class Index:
     done: int = 0
     current: str | None = None
     error: str | None = None
+    """JSON object of why the run did not complete: its error, or who cancelled it and the reason."""
 
     def after(self, drafts: Iterable[Draft | Event]) -> "Index":
         """The index once these are in the journal too."""
@@ -34,18 +36,19 @@ class Index:
             kind, step = draft.kind, draft.step
             if kind in _BEGINS:
                 current = step
-                if '"position":' in draft.text and '"again":true' not in draft.text:  # not its further attempts and rounds
-                    steps += 1
+                steps += _is_new(draft)
+            if kind == Kind.STATE_SET or (kind == Kind.STEP_SUCCEEDED and not _is_own(step, waits)):
+                done += 1
             if kind in _ENDS_WAIT and step in waits:
                 waits = {key: wait for key, wait in waits.items() if key != step}
-            if kind in (Kind.STEP_SUCCEEDED, Kind.STATE_SET):
-                done += step is not None and not step.endswith((":undo", ":on_error"))
-            elif kind == Kind.GATE_CLOSED:
+            if kind == Kind.GATE_CLOSED:
                 done += json.loads(draft.text)["outcome"] != "cancelled"
             elif kind in _WAITS:
-                wait = _WAITS[kind](draft, json.loads(draft.text), waits)
+                wait = _WAITS[kind](draft, json.loads(draft.text))
                 if wait is not None and step is not None:
                     waits = {**waits, step: wait}
+                elif kind == Kind.STEP_FAILED and step in waits:
+                    waits = {key: wait for key, wait in waits.items() if key != step}
             elif kind == Kind.RUN_SUSPENDED:
                 stopped = _stopped(json.loads(draft.text))
             elif kind == Kind.RUN_RESUMED:
@@ -56,8 +59,8 @@ class Index:
                 steps, done = counts["steps"], counts["done"]
             elif kind in _SETTLES:
                 waits, stopped = {}, ()
-                error = json.dumps(json.loads(draft.text)["error"]) if kind == Kind.RUN_FAILED else None
-        return replace(self, waits=waits, stopped=stopped, steps=steps, done=done, current=current, error=error)
+                error = _SETTLES[kind](json.loads(draft.text))
+        return Index(waits, stopped, steps, done, current, error)
 
     def waiting(self) -> str:
         """JSON text of all that the run waits for."""
@@ -66,11 +69,23 @@ class Index:
         return json.dumps([*self.waits.values(), *self.stopped], separators=(",", ":"), ensure_ascii=False)
 
 
-def _sleep(draft: Draft | Event, body: dict[str, Any], _waits: dict[str, Wait]) -> Wait:
+def _is_own(step: str | None, waits: dict[str, Wait]) -> bool:
+    """Whether it is a step of the engine's own, and no sleep with a name like theirs."""
+    return (step or "").endswith(_OWN) and waits.get(step or "", {}).get("kind") != "sleep"
+
+
+def _is_new(draft: Draft | Event) -> bool:
+    """Whether it begins an operation of the body, and is no further attempt or round of one."""
+    if draft.kind == Kind.STEP_STARTED:
+        return draft.text != "{}" and not (draft.step or "").endswith(_OWN)
+    return draft.kind != Kind.GATE_OPENED or not json.loads(draft.text).get("again")
+
+
+def _sleep(draft: Draft | Event, body: dict[str, Any]) -> Wait:
     return make_wait("sleep", step=draft.step, reason=typed_name(draft.step or "", body["name"]), wake_at=body["wake_at"])
 
 
-def _gate(draft: Draft | Event, body: dict[str, Any], _waits: dict[str, Wait]) -> Wait:
+def _gate(draft: Draft | Event, body: dict[str, Any]) -> Wait:
     return make_wait(
         body["kind"],
         step=draft.step,
@@ -82,26 +97,42 @@ def _gate(draft: Draft | Event, body: dict[str, Any], _waits: dict[str, Wait]) -
     )
 
 
-def _retry(draft: Draft | Event, body: dict[str, Any], _waits: dict[str, Wait]) -> Wait | None:
+def _retry(draft: Draft | Event, body: dict[str, Any]) -> Wait | None:
     if body["final"]:
         return None
     return make_wait("retry", step=draft.step, reason=draft.step, round=(draft.attempt or 1) + 1, wake_at=body["next_attempt_at"])
 
 
-def _child(draft: Draft | Event, body: dict[str, Any], _waits: dict[str, Wait]) -> Wait:
+def _child(draft: Draft | Event, body: dict[str, Any]) -> Wait:
     return make_wait("child", step=draft.step, reason=draft.step, child=body["child"])
 
 
-def _unknown(draft: Draft | Event, body: dict[str, Any], _waits: dict[str, Wait]) -> Wait | None:
+def _unknown(draft: Draft | Event, body: dict[str, Any]) -> Wait | None:
     return make_wait("resolve", step=draft.step, reason=draft.step) if body.get("unknown") else None
 
 
-_WAITS: dict[str, Callable[[Draft | Event, dict[str, Any], dict[str, Wait]], Wait | None]] = {
+_WAITS: dict[str, Callable[[Draft | Event, dict[str, Any]], Wait | None]] = {
     Kind.SLEEP_STARTED: _sleep,
     Kind.GATE_OPENED: _gate,
     Kind.STEP_FAILED: _retry,
     Kind.CHILD_STARTED: _child,
     Kind.STEP_INTERRUPTED: _unknown,
+}
+
+
+def _failed(body: dict[str, Any]) -> str:
+    return json.dumps(body["error"])
+
+
+def _cancelled(body: dict[str, Any]) -> str:
+    by = (body.get("by") or {}).get("user")
+    return json.dumps({"type": "RunCancelled", "message": body["reason"], "by": by})
+
+
+_SETTLES: dict[str, Callable[[dict[str, Any]], str | None]] = {
+    Kind.RUN_COMPLETED: lambda _body: None,
+    Kind.RUN_FAILED: _failed,
+    Kind.RUN_CANCELLED: _cancelled,
 }
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from flowstone.clock import to_rfc3339
-from flowstone.journal.documents import Document, instant, milliseconds, run_document
+from flowstone.journal.documents import WITH_FUNCTION, Document, instant, milliseconds, run_document
 from flowstone.journal.events import MAIL, Event, Kind
 from flowstone.journal.facts import RunFacts
-from flowstone.journal.ledger import Ledger
+from flowstone.journal.ledger import Ledger, cut_off_at, seen_at
 
 
 @dataclass(slots=True)
@@ -19,7 +19,7 @@ class Span:
     """The step key."""
     name: str
     kind: str
-    """step, child, sleep, approval, suspend or state."""
+    """step, child, undo, on_error, sleep, approval, suspend or state."""
     attempt: int
     """Number of the attempt; for a gate the round."""
     status: str
@@ -33,7 +33,7 @@ class Span:
     """`Type: message`."""
     child: str | None = None
     cut: bool = False
-    """Whether a retry has put what came of it aside."""
+    """Whether `flow retry` has put what came of it aside."""
     by: str | None = None
     """Who answered."""
     comment: str | None = None
@@ -69,7 +69,7 @@ def busy(found: Iterable[Span], until: int) -> list[tuple[int, int]]:
     intervals = sorted(
         (span.start_at, max(span.start_at, until if span.end_at is None else span.end_at))
         for span in found
-        if span.kind == "step"
+        if span.kind in WITH_FUNCTION
     )
     merged: list[tuple[int, int]] = []
     for start, end in intervals:
@@ -136,8 +136,8 @@ class _Fold:
         self.by_step: dict[str, list[Span]] = {}
         self.open: dict[str, Span] = {}
         """Spans without an end, by step key."""
-        self.settled: set[str] = set()
-        """Keys of steps that have their completion."""
+        self.completed: dict[str, int] = {}
+        """The number of the completion by step key; a step that has failed for good has it only once its on_error has ended."""
         self.last_written_at = 0
         """When the owner wrote its last event."""
         self.seen_at: int | None = None
@@ -152,23 +152,22 @@ class _Fold:
 
     def _begin(self, event: Event, name: str, kind: str, status: str) -> Span:
         key = event.step or ""
-        earlier = self.by_step.setdefault(key, [])
-        if key in self.settled:  # begun again after its completion: only a retry of the run does that
-            self.settled.discard(key)
-            _set_aside(earlier)
         span = Span(key, name, kind, event.attempt or 1, status, event.n, event.at)
         self.spans.append(span)
-        earlier.append(span)
+        self.by_step.setdefault(key, []).append(span)
         self.open[key] = span
         return span
 
     def _end(self, event: Event, status: str, *, final: bool) -> Span:
         key = event.step or ""
         span = self.open.pop(key, None) or self.by_step[key][-1]
-        if span.end_n is None:
-            span.status, span.end_n, span.end_at = status, event.n, event.at
+        span.status, span.end_n = status, event.n
+        if span.end_at is None:  # else it was cut off, and only now is known what became of it
+            span.end_at = event.at
         if final:
-            self.settled.add(key)
+            self.completed[key] = event.n
+            if span.kind == "on_error":
+                self.completed[key.removesuffix(":on_error")] = event.n
         return span
 
     def _step_started(self, event: Event) -> None:
@@ -188,17 +187,20 @@ class _Fold:
         span.error, span.next_attempt_at = _sentence(body["error"]), body.get("next_attempt_at")
 
     def _step_interrupted(self, event: Event) -> None:
-        """End an attempt that was cut off.
-
-        If its process vanished nobody wrote down when. The attempt then ends when the process was last known to live (`seen_at`
-        of run.interrupted, else its last event), if that is after its start; else at the interruption, when that was found out.
-        """
-        span = self._end(event, "interrupted", final=False)
-        if self.seen_at is not None and self.seen_at > span.start_at:
-            span.end_at = self.seen_at
+        """End an attempt that was cut off; see `cut_off_at`. A child run goes on: only the watching was cut off."""
+        key = event.step or ""
+        if self.by_step[key][-1].kind == "child":
+            self.by_step[key][-1].status = "interrupted"
+        else:
+            span = self._end(event, "interrupted", final=False)
+            span.end_at = cut_off_at(span.start_at, event.at, self.seen_at)
 
     def _step_cancelled(self, event: Event) -> None:
-        self._end(event, "cancelled", final=True)
+        key = event.step or ""
+        if key in self.open:
+            self._end(event, "cancelled", final=True)
+        else:
+            self.completed[key] = event.n
 
     def _sleep_started(self, event: Event) -> None:
         self._begin(event, event.body()["name"], "sleep", "waiting")
@@ -225,17 +227,18 @@ class _Fold:
             self.open[event.step].child = event.body().get("child")
 
     def _run_interrupted(self, event: Event) -> None:
-        body = event.body()
-        vanished = body.get("code") == "VANISHED"
-        self.seen_at = body.get("seen_at", self.last_written_at) if vanished else None
+        self.seen_at = seen_at(event, self.last_written_at)
 
     def _run_reopened(self, event: Event) -> None:
+        """Mark what the cut does not keep: what was asked for from it on, and what came to an end of which nothing is kept."""
         cut = event.body()["cut"]
+        late = frozenset(cut["late"])
         for key, of_step in self.by_step.items():
-            asked_n = next((span.start_n for span in of_step if not span.cut), of_step[-1].start_n)
-            if asked_n >= cut["n"] and key not in cut["keep"]:
-                _set_aside(of_step)
-                self.settled.discard(key)
+            current = [span for span in of_step if not span.cut]
+            if current and _is_put_aside(key, current[0], self.completed.get(key), cut, late):
+                self.completed.pop(key, None)
+                for span in current:
+                    span.cut = True
 
     def _run_settled(self, event: Event) -> None:
         """End what is still open: the run ended over its head."""
@@ -244,9 +247,13 @@ class _Fold:
         self.open.clear()
 
 
-def _set_aside(earlier: Sequence[Span]) -> None:
-    for span in earlier:
-        span.cut = True
+def _is_put_aside(key: str, first: Span, completed: int | None, cut: dict[str, Any], late: frozenset[int]) -> bool:
+    if key in cut["again"]:
+        return True
+    if first.start_n >= cut["n"]:
+        return key not in cut["keep"]
+    of_body = first.kind not in ("undo", "on_error")
+    return of_body and completed is not None and completed >= cut["n"] and completed not in late
 
 
 def _sentence(error: dict[str, Any]) -> str:

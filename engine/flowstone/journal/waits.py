@@ -3,7 +3,6 @@
 Instants are microseconds here; the documents write them as text. Kind `retry` is for the row and the phase only.
 """
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,11 +30,9 @@ def waits_of(ledger: Ledger) -> list[Wait]:
     return waits
 
 
-def summary_json(ledger: Ledger) -> str:
-    """The JSON text of `waits_of` for the row's column `waiting`."""
-    if not ledger.waits and ledger.suspension is None:  # true of nearly every append
-        return "[]"
-    return json.dumps(waits_of(ledger), separators=(",", ":"), ensure_ascii=False)
+def has_answer(ledger: Ledger) -> bool:
+    """Whether what it waits for has come and is only not read yet: an answer, a child's end, a word on an outcome."""
+    return any(_answered(operation) for operation in ledger.waits.values())
 
 
 def expired(wait: Wait, now: int) -> bool:
@@ -47,6 +44,12 @@ def first_due(waits: Sequence[Wait]) -> Wait | None:
     """The timer among the waits that ends first."""
     timers = [wait for wait in waits if wait["kind"] in TIMER and wait["wake_at"] is not None]
     return min(timers, key=lambda wait: int(wait["wake_at"]), default=None)
+
+
+def _answered(operation: Operation) -> bool:
+    if operation.answer is None:
+        return False
+    return not operation.is_gate or operation.answer.attempt == operation.last.number
 
 
 def _wait_of(operation: Operation) -> Wait:
@@ -64,12 +67,12 @@ def _wait_of(operation: Operation) -> Wait:
             schema=opened.get("schema"),
             message=opened.get("message") or None,
         )
+    last = operation.last
+    if last.status == "failed":
+        return make_wait("retry", step=operation.key, reason=operation.key, round=last.number + 1, wake_at=last.next_attempt_at)
     if operation.kind == "child":
         return make_wait("child", step=operation.key, reason=operation.key, child=operation.child)
-    last = operation.last
-    if last.status == "interrupted":
-        return make_wait("resolve", step=operation.key, reason=operation.key)
-    return make_wait("retry", step=operation.key, reason=name, round=last.number + 1, wake_at=last.next_attempt_at)
+    return make_wait("resolve", step=operation.key, reason=operation.key)
 
 
 def make_wait(
@@ -96,4 +99,3 @@ def make_wait(
         "schema": schema,
         "message": message,
     }
-

@@ -31,23 +31,30 @@ async def attempt_step(
     Raises whatever the function raised, TimedOut, or ValueRefused for a result that cannot be recorded. A cancelling of the
     calling task is passed on as CancelledError; a CancelledError that nobody asked for is the step's failure like any other.
     """
-    work = asyncio.ensure_future(_call(function, arguments, current))
+    before = CURRENT.set(current)
     try:
-        done, _ = await asyncio.wait({work}, timeout=None if timeout is None else timeout / 1_000_000)
-    except asyncio.CancelledError:
-        await _stop(work)
-        raise
-    if not done:
-        await _stop(work)
-        raise TimedOut(f"took longer than its timeout of {(timeout or 0) / 1_000_000:g} s (it may still be running)")
-    kind, value = work.result()
+        kind, value = await (_call(function, arguments) if timeout is None else _timed(function, arguments, timeout))
+    finally:
+        CURRENT.reset(before)
     if kind == "raised":
         raise value
     return record(value, function.signature.result, what=f'result of step "{current.key}"')
 
 
-async def _call(function: StepFunction, arguments: tuple[Any, ...], current: CurrentStep) -> tuple[str, Any]:
-    CURRENT.set(current)
+async def _timed(function: StepFunction, arguments: tuple[Any, ...], timeout: int) -> tuple[str, Any]:
+    work = asyncio.ensure_future(_call(function, arguments))
+    try:
+        done, _ = await asyncio.wait({work}, timeout=timeout / 1_000_000)
+    except asyncio.CancelledError:
+        await _stop(work)
+        raise
+    if not done:
+        await _stop(work)
+        raise TimedOut(f"took longer than its timeout of {timeout / 1_000_000:g} s (it may still be running)")
+    return work.result()
+
+
+async def _call(function: StepFunction, arguments: tuple[Any, ...]) -> tuple[str, Any]:
     process = os.getpid()
     try:
         if function.is_async:

@@ -5,17 +5,16 @@ Serves the steps that a body asks for and those of the engine's own (undo, on_er
 
 import asyncio
 import functools
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from flowstone.authoring.current import CurrentStep
 from flowstone.authoring.definition import Policy
 from flowstone.clock import Clock
 from flowstone.errors import StorageFailed, ValueRefused
-from flowstone.identity import invocation_id
 from flowstone.journal.events import Draft, Kind, Raw, body_text
 from flowstone.journal.operations import Operation
-from flowstone.running.attempt import TimedOut, attempt_step
+from flowstone.running.attempt import SWALLOWED_CANCEL, TimedOut, attempt_step
 from flowstone.running.functions import StepFunction
 from flowstone.running.output import OutputLog
 from flowstone.running.ownership import cut_off
@@ -85,9 +84,8 @@ class Attempts:
 
     async def cancel(self, spare: Callable[[str], bool] = lambda _: False) -> None:
         """Cancel what goes on and wait until it has ended; operations that are spared are waited for instead."""
-        for task, key in self._tasks.items():
-            if key is None or not spare(key):
-                task.cancel()
+        spared = {task for task, key in self._tasks.items() if key is not None and spare(key)}
+        await self._cancel([task for task in self._tasks if task not in spared])
         while self._tasks:
             await asyncio.wait(list(self._tasks))
         await self._writer.rest()  # the end of an attempt may be on its way into the journal
@@ -95,11 +93,17 @@ class Attempts:
     async def cancel_one(self, key: str) -> None:
         """Cancel what goes on for one operation."""
         mine = [task for task, owner in self._tasks.items() if owner == key and task is not asyncio.current_task()]
-        for task in mine:
-            task.cancel()
-        if mine:
-            await asyncio.wait(mine)
+        await self._cancel(mine)
         await self._writer.rest()
+
+    async def _cancel(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+        """Cancel, and abandon what swallows that: it may go on, but nothing of it is recorded any more."""
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            _, swallowing = await asyncio.wait(tasks, timeout=SWALLOWED_CANCEL)
+            for task in swallowing:
+                self._tasks.pop(task, None)
 
     async def wait_for(self, key: str) -> None:
         """Wait until nothing goes on for one operation."""
@@ -123,10 +127,9 @@ class Attempts:
         current = CurrentStep(
             run_id=self._run_id,
             key=call.key,
-            invocation_id=invocation_id(self._run_id, call.key),
             attempt=number,
             epoch=self._epoch,
-            predecessor=None if call.predecessor is None else invocation_id(self._run_id, call.predecessor),
+            predecessor_key=call.predecessor,
             output=functools.partial(self._output.add, call.key, number),
             misuse=self._note_misuse,
         )
@@ -145,7 +148,7 @@ class Attempts:
             draft = Draft(Kind.STEP_SUCCEEDED, call.key, number, body_text(result=Raw(call.fresh.text), **notes))
         finally:
             self._output.running.pop(call.key, None)
-        if self.misuse is not None:
+        if self.misuse is not None or asyncio.current_task() not in self._tasks:
             return
         try:
             await self._writer.append([draft])
@@ -160,7 +163,7 @@ class Attempts:
         self._loop.call_soon_threadsafe(self.wake.set)  # a blocking step runs in a thread
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
-        del self._tasks[task]
+        self._tasks.pop(task, None)
         if not task.cancelled() and task.exception() is not None and self._writer.failed is None:
             self.crash = self.crash or task.exception()
         self.wake.set()

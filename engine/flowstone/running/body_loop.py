@@ -149,11 +149,6 @@ class BodyLoop(asyncio.AbstractEventLoop):
         """Refused."""
         raise FlowMisuse("a body cannot be called from a thread", hint='make it a step: await flow.do("name", fn)')
 
-    def __getattribute__(self, name: str) -> Any:
-        if name in _NETWORK:
-            raise FlowMisuse(f"a body has no network and no processes ({name})", hint='make it a step: await flow.do("name", fn)')
-        return super().__getattribute__(name)
-
 
 _NETWORK = frozenset(
     {
@@ -175,6 +170,17 @@ _NETWORK = frozenset(
         "subprocess_shell",
     }
 )
+
+
+def _refused(name: str) -> Callable[..., NoReturn]:
+    def refuse(self: BodyLoop, *_: Any, **__: Any) -> NoReturn:
+        raise FlowMisuse(f"a body has no network and no processes ({name})", hint='make it a step: await flow.do("name", fn)')
+
+    return refuse
+
+
+for _name in _NETWORK:
+    setattr(BodyLoop, _name, _refused(_name))
 
 
 def _called_by_as_completed() -> bool:

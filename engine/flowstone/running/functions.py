@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
-from flowstone.authoring.definition import Policy, StepDefinition, WorkflowDefinition, definition_of
+from flowstone.authoring.definition import SAYS_NOTHING, Policy, StepDefinition, WorkflowDefinition, definition_of
 from flowstone.authoring.loader import PACKAGE
 from flowstone.errors import FlowMisuse
 from flowstone.values.codec import UNANNOTATED
@@ -47,6 +47,13 @@ _KNOWN: dict[CodeType, Signature] = {}
 
 def describe_function(function: Callable[..., Any]) -> StepFunction:
     """The facts of a callable. Raises FlowMisuse for what cannot be a step: no callable, or a workflow's body called directly."""
+    try:
+        return _remembered(function)
+    except TypeError:  # a callable that cannot be hashed
+        return _described(function)
+
+
+def _described(function: Callable[..., Any]) -> StepFunction:
     if not callable(function):
         raise FlowMisuse(f"flow.do was given a {type(function).__name__}; give a function, or a step's registered name")
     definition = definition_of(function)
@@ -60,9 +67,12 @@ def describe_function(function: Callable[..., Any]) -> StepFunction:
         call=function,
         is_async=inspect.iscoroutinefunction(inner),
         signature=signature_of(function),
-        policy=definition.policy if isinstance(definition, StepDefinition) else Policy(),
+        policy=definition.policy if isinstance(definition, StepDefinition) else SAYS_NOTHING,
         description=definition.description.partition("\n")[0] if isinstance(definition, StepDefinition) else "",
     )
+
+
+_remembered = functools.lru_cache(maxsize=1024)(_described)
 
 
 def function_name(function: Callable[..., Any]) -> str:

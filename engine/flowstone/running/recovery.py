@@ -20,9 +20,9 @@ def due_runs(store: Store, owners: Owners, workflows: frozenset[str], now: int, 
     """At most `limit` runs of these workflows that nobody executes and that would get further now, oldest change first."""
     found: list[RunRow] = []
     for row in _unfinished(store):
-        if row.workflow in workflows and _may_be_due(owners, row, now):
+        if row.workflow in workflows and may_be_due(owners, row, now):
             ledger = Ledger(store.events(row.id))
-            if has_work(ledger, now) and now >= _not_before(ledger, row):
+            if (row.owner is not None or has_work(ledger, now)) and now >= _not_before(ledger, row):
                 found.append(row)
     return sorted(found, key=lambda row: row.updated_at)[:limit]
 
@@ -34,7 +34,7 @@ def _unfinished(store: Store) -> Iterator[RunRow]:
         offset += len(page)
 
 
-def _may_be_due(owners: Owners, row: RunRow, now: int) -> bool:
+def may_be_due(owners: Owners, row: RunRow, now: int) -> bool:
     """What the row alone tells, so that a sweep does not read the journal of every run that waits for a person."""
     if life_of(owners, row) not in (None, Life.DEAD):
         return False
@@ -42,11 +42,11 @@ def _may_be_due(owners: Owners, row: RunRow, now: int) -> bool:
     instants = [wait["wake_at"] or wait["deadline"] for wait in waits]
     if any(instant is not None and instant <= now for instant in instants) or row.mail:
         return True
-    return row.status is Status.RUNNING and (row.owner is not None or not waits)
+    return row.status is Status.RUNNING and (row.owner is not None or not waits or waits[0]["kind"] == "queue")
 
 
 def _not_before(ledger: Ledger, row: RunRow) -> int:
-    """A run whose process has died before is taken up later each time: 30 s, doubling to 10 min."""
-    if not ledger.deaths:
+    """A run whose process has died before and died again is taken up later each time: 30 s, doubling to 10 min."""
+    if not ledger.deaths or row.owner is None:
         return 0
     return row.updated_at + min(FIRST_BACKOFF << min(ledger.deaths - 1, 10), LONGEST_BACKOFF)

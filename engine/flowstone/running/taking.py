@@ -1,7 +1,9 @@
 """Taking a run up: its body is replayed to the frontier first, and only if code and history fit is the run claimed."""
 
+import gc
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +19,18 @@ from flowstone.running.body import Body, Program
 from flowstone.running.ownership import Cause, claim_drafts, claimed
 from flowstone.running.steps.gate import closing
 from flowstone.running.writer import summary_of
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """A long journal makes many objects that all stay: looking for garbage among them costs more than making them."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 @dataclass(slots=True)
@@ -41,14 +55,15 @@ class Taking:
     log: Callable[[int, str], None]
 
     def replayed(self, row: RunRow) -> Taken:
-        """A run that this process owns already. Raises Diverged."""
-        events = self.store.events(row.id)
-        ledger = Ledger(events)
-        return Taken(row, ledger, Index().after(events), self._body(row, ledger))
+        """A run at its frontier, whoever owns it. Raises Diverged."""
+        with no_garbage_collection():
+            events = self.store.events(row.id)
+            ledger = Ledger(events)
+            return Taken(row, ledger, Index().after(events), self._body(row, ledger))
 
-    def claim(self, row: RunRow, cause: Cause) -> Taken:
-        """Claim a run that nobody owns, or whose owner is dead. Raises Diverged, TryAgain if somebody else was first."""
-        taken = self.replayed(row)
+    def claim(self, taken: Taken, cause: Cause) -> Taken:
+        """Claim a run that nobody owns, or whose owner is dead. Raises TryAgain if somebody else was first."""
+        row = taken.row
         version = taken.ledger.version if taken.body is None else taken.body.version
         drafts, verb = claim_drafts(self.owners, row, taken.ledger, cause, version)
         now = self.clock.now()

@@ -9,10 +9,12 @@ def has_work(ledger: Ledger, now: int) -> bool:
     """True if a pass would get the run further. What only the verb `flow resume` moves is no work."""
     if ledger.status in SETTLED:
         return False
+    if ledger.cancel_request is not None and ledger.cancelling is None and ledger.undoing is None:
+        return True
     suspension = ledger.suspension or {}
     if suspension.get("code") == "STOPPED":
-        return False
-    if ledger.cancel_request is not None:
+        return ledger.cancel_request is not None
+    if ledger.interrupted:
         return True
     if any(_ready(operation, now) for operation in ledger.waits.values()):
         return True

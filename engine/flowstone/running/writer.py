@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from flowstone.errors import FlowError
+from flowstone.errors import FlowError, Locked
 from flowstone.journal.events import Draft, Event
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.summary import Index
@@ -32,11 +32,15 @@ class Writer:
         self._index = index
         self._output = output
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
+        self._fresh: Sequence[Event] = ()
+        """What the last write appended, until it is taken into the ledger."""
         self._queue: list[tuple[Sequence[Draft], bool, asyncio.Future[None]]] = []
         self._flushing: asyncio.Task[None] | None = None
 
     async def append(self, drafts: Sequence[Draft], *, durable: bool = True) -> None:
         """Append; returns when written and applied to the ledger. Raises LostOwnership, StorageFailed, TryAgain."""
+        if self._unhurried() and self._write_here(drafts, Change(durable=durable)) is not None:
+            return
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.append((drafts, durable, written))
         if self._flushing is None:
@@ -46,7 +50,13 @@ class Writer:
     async def append_alone(self, drafts: Sequence[Draft], change: Change) -> bool:
         """Append with a change of the run's row, after all that is queued; False if mail came in and nothing was written."""
         await self.rest()
+        if self._unhurried() and (written := self._write_here(drafts, change)) is not None:
+            return written
         return await self._write(drafts, change)
+
+    def _unhurried(self) -> bool:
+        """Whether a write may be made right here: nothing goes on that the disk would keep waiting, or that would be grouped."""
+        return self._flushing is None and not self._output.running
 
     async def rest(self) -> None:
         """Return when nothing is being written any more: only then does the ledger say how operations stand."""
@@ -99,23 +109,41 @@ class Writer:
             self._flushing = None
 
     async def _write(self, drafts: Sequence[Draft], change: Change) -> bool:
+        """Write in the store's thread; False if mail came in."""
+        return await self.call(self._store_append, drafts, change) and self._written()
+
+    def _write_here(self, drafts: Sequence[Draft], change: Change) -> bool | None:
+        """Write in this thread; None, and nothing written, if another process writes just now."""
+        try:
+            return self._store_append(drafts, change, patient=False) and self._written()
+        except Locked as locked:
+            if self.failed is locked:
+                self.failed = None
+            return None
+
+    def _store_append(self, drafts: Sequence[Draft], change: Change, patient: bool = True) -> bool:
         if self.failed is not None:
             raise self.failed
         logs = self._output.take()
         index = self._index.after(drafts)
-        change = replace(change, summary=summary_of(index))
+        change = replace(change, patient=patient, summary=summary_of(index))
         try:
-            events = await self.call(self._store.append, self._run.id, self._run.epoch, drafts, change, logs)
-            if events is None:
-                self._output.put_back(logs)
-                return False
+            events = self._store.append(self._run.id, self._run.epoch, drafts, change, logs)
             if events and events[0].n > self.ledger.count:
-                events = await self.call(lambda: self._store.events(self._run.id, after=self.ledger.count - 1))
+                events = self._store.events(self._run.id, after=self.ledger.count - 1)
         except FlowError as error:
+            self._output.put_back(logs)
             self.failed = error
             raise
+        if events is None:
+            self._output.put_back(logs)
+            return False
         self._index = index
-        self._take(events)
+        self._fresh = events
+        return True
+
+    def _written(self) -> bool:
+        self._take(self._fresh)
         return True
 
     def _take(self, events: Sequence[Event]) -> None:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from flowstone.authoring.definition import Policy
+from flowstone.authoring.definition import SAYS_NOTHING, Policy
 from flowstone.authoring.requests import StepRequest
 from flowstone.errors import FlowMisuse, NotFound
 from flowstone.journal.events import Draft, Event, Kind, Raw, body_text
@@ -41,7 +41,7 @@ class AskedStep(Asked[StepRequest]):
                 self.step = None
         else:
             self.step = describe_function(function)
-        self.policy = self.request.policy.over(self.step.policy if self.step else Policy()).over(base)
+        self.policy = self.request.policy.over(self.step.policy if self.step else SAYS_NOTHING).over(base)
         self.undo = named_function(self.request.undo, "undo")
         self.on_error = named_function(self.request.on_error, "on_error")
         self._record_input()

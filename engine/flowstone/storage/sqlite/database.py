@@ -43,12 +43,15 @@ class Database:
         forks.watch(self)
 
     @contextmanager
-    def tx(self, *, durable: bool) -> Iterator[None]:
-        """A write transaction, synced to the disk at its end if `durable`; other threads can read while it waits for its turn."""
+    def tx(self, *, durable: bool, patient: bool = True) -> Iterator[None]:
+        """A write transaction, synced to the disk at its end if `durable`; other threads can read while it waits for its turn.
+
+        Unless `patient`, raises Locked at once when another one writes.
+        """
         self._refuse_the_dead()
         if self._mode == "read":
             raise NotAllowed(f"{self._path} was opened only to be read")
-        with self._lock.held(), self._using:
+        with self._lock.held(None if patient else 0), self._using:
             self._refuse_the_dead()
             self._refuse_another_file()
             try:

@@ -112,7 +112,7 @@ class SqliteStore:
         """
         verb = change.verb
         output = [rows.log_row(run_id, piece) for piece in logs]
-        with self._database.tx(durable=change.durable):
+        with self._database.tx(durable=change.durable, patient=change.patient):
             now = self._clock.now()
             values: dict[str, Any] = {
                 "id": run_id,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from flowstone.errors import TryAgain
+from flowstone.errors import Locked
 from flowstone.storage.sqlite import forks
 from flowstone.storage.sqlite.failures import system_in_words
 from flowstone.storage.sqlite.paths import PRIVATE_FILE, identity
@@ -32,7 +32,7 @@ class WriteLock:
 
     @contextmanager
     def held(self, timeout: float | None = None) -> Iterator[None]:
-        """Hold the lock. Raises TryAgain with the holder's pid after the timeout (seconds); Ctrl-C ends the waiting at once."""
+        """Hold the lock. Raises Locked with the holder's pid after the timeout (seconds); Ctrl-C ends the waiting at once."""
         deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
         if not self._turn.acquire(timeout=self._timeout if timeout is None else timeout):
             raise self._taken()
@@ -98,12 +98,12 @@ class WriteLock:
         if os.pread(descriptor, _PID_WIDTH, 0) != mine:
             os.pwrite(descriptor, mine, 0)
 
-    def _taken(self) -> TryAgain:
+    def _taken(self) -> Locked:
         try:
             pid = int(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            return TryAgain("the database is locked by another process", hint=f"fuser -v {self._path}")
-        return TryAgain(f"the database is locked by process {pid}", hint=f"ps -fp {pid}")
+            return Locked("the database is locked by another process", hint=f"fuser -v {self._path}")
+        return Locked(f"the database is locked by process {pid}", hint=f"ps -fp {pid}")
 
 
 class _Waiter(threading.Thread):
