@@ -11,12 +11,13 @@ from flowstone.authoring.inputs import bind
 from flowstone.clock import MICROSECONDS, Clock
 from flowstone.errors import BadSettings, FlowError, LoadFailed, NotFound, TryAgain, UsageError
 from flowstone.identity import new_run_id, new_seed, present_user, who
-from flowstone.journal.cut import cut_at, undo_again
 from flowstone.journal.events import Draft, Event, Kind, body_text
+from flowstone.journal.fork import copied, fork_point
 from flowstone.journal.labels import typed_name
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.states import SETTLED, Status
-from flowstone.ports import AuditNote, Library, Life, NewRun, Owners, RunRow, Source, Store
+from flowstone.journal.summary import Index
+from flowstone.ports import AuditNote, Change, Library, Life, NewRun, Owners, RunRow, Source, Store
 from flowstone.running.advance import outside_of_tasks
 from flowstone.running.answering import Word, decide, early_word, gate_meant, is_gate
 from flowstone.running.body import Program
@@ -25,15 +26,19 @@ from flowstone.running.output import OutputLog
 from flowstone.running.ownership import Cause, claimed, life_of, refuse_if_owned
 from flowstone.running.passing import Passing
 from flowstone.running.recovery import due_runs
+from flowstone.running.reopening import reopening_cut
 from flowstone.running.resolving import unresolved, word
 from flowstone.running.steps.child import AskedChild
 from flowstone.running.stopping import Stop
-from flowstone.running.taking import Taken, Taking
+from flowstone.running.taking import Taken, Taking, replayed_body
 from flowstone.running.work import has_work
+from flowstone.running.writer import summary_of
 from flowstone.settings import Settings
 from flowstone.values.codec import digest
 from flowstone.values.duration import parse
 
+UNCHANGED: Any = object()
+"""Says that a fork keeps its run's input."""
 FOLLOW = MICROSECONDS // 10
 """How often a process that follows another one's run looks at it."""
 
@@ -229,12 +234,50 @@ class Engine:
         Once an undo has begun only the undo goes on. Raises UsageError, NotFound (no such step), RunOwned, Diverged.
         """
         row = self.store.run(run_id)
-        if row.status not in (Status.FAILED, Status.CANCELLED):
-            hint = f"flow resume {run_id}" if row.status is not Status.COMPLETED else f"flow fork {run_id} --from STEP"
-            raise UsageError(f"run {run_id} is {row.status}: only a failed or cancelled run is retried", hint=hint)
-        ledger = Ledger(self.store.events(run_id))
-        self._taken[run_id] = self._taking.reopen(row, Cause("retry", who()), _cut(row, ledger, step))
+        cut = reopening_cut(row, Ledger(self.store.events(run_id)), step)
+        self._taken[run_id] = self._taking.reopen(row, Cause("retry", who()), cut)
         return self._taken[run_id].row
+
+    def fork(self, run_id: str, step: str, data: Any = UNCHANGED) -> RunRow:
+        """Start a new run from what `run_id` had done before it asked for `step`, with its input or another.
+
+        Raises NotFound (no such step), BadData (the input does not fit), Diverged (today's code would not have come there).
+        """
+        row = self.store.run(run_id)
+        events = self.store.events(run_id)
+        ledger = Ledger(events)
+        point = fork_point(ledger, step)
+        created = ledger.created
+        data = created["input"] if data is UNCHANGED else data
+        program = self._program(row, data)
+        by = who() | {"user": self.settings.user or present_user()}
+        new = NewRun(new_run_id(), row.workflow, program.source.version, None, by["user"], self.owners.enlist())
+        wire = {"type": "fork", "user": by["user"], "host": by["host"], "parent_run": None, "parent_step": None}
+        text = body_text(
+            **(
+                created
+                | {"input": data, "version": new.version, "wire": wire, "key": None}
+                | {"fork": {"run": run_id, "step": step, "n": point}}
+            )
+        )
+        drafts = [Draft(Kind.RUN_CREATED, text=text), claimed(new.owner or "", 1), *copied(events, ledger, point)]
+        now = self.clock.now()
+        numbered = [Event(n, now, *draft) for n, draft in enumerate(drafts)]
+        body = replayed_body(new.id, Ledger(numbered), program, self._log)
+        body.close()
+        return self.store.create(
+            new,
+            drafts,
+            source=program.source,
+            audit=AuditNote("fork", json.dumps(by)),
+            summary=summary_of(Index().after(drafts)),
+        )
+
+    def check(self, run_id: str) -> None:
+        """Replay a recorded run against today's code, running and writing nothing. Raises Diverged with the first difference."""
+        taken = self._taking.replayed(self.store.run(run_id))
+        if taken.body is not None:
+            taken.body.close()
 
     def life(self, row: RunRow) -> Life | None:
         """Whether the run's owner lives; None if it has none."""
@@ -265,6 +308,10 @@ class Engine:
         names = Names(self._definition(taken.row.workflow).function, self.library.step)
         try:
             await self._passing.run(taken, names, park_after)
+        except BaseException:
+            with suppress(FlowError):  # lost to another process, or the disk is gone: nothing to give up
+                self.store.append(run_id, taken.row.epoch, [], Change(release=True))
+            raise
         finally:
             self._driving.discard(run_id)
         await self._tell_parent(self.store.run(run_id))
@@ -275,14 +322,15 @@ class Engine:
             return None
         if row.owner is not None and row.owner == self.owners.enlist():
             return await self._outside(lambda: self._taking.replayed(row))
-        if self.life(row) not in (None, Life.DEAD) or not (row.owner is not None or self._has_work(row)):
+        if self.life(row) not in (None, Life.DEAD) or not self._has_work(row):
             return None
         with suppress(TryAgain):  # somebody else was first: follow them
             return await self._outside(lambda: self._taking.claim(self._taking.replayed(row), Cause(verb, who())))
         return None
 
     def _has_work(self, row: RunRow) -> bool:
-        return has_work(Ledger(self.store.events(row.id)), self.clock.now())
+        """An owner that is gone has left the run in the middle of a pass: that is work, whatever the run waits for."""
+        return row.owner is not None or has_work(Ledger(self.store.events(row.id)), self.clock.now())
 
     # sweeping (see running/recovery.py, worker.py)
 
@@ -304,8 +352,7 @@ class Engine:
             self._create(new, asked.input_text, above, who())
             return
         if row.status in (Status.FAILED, Status.CANCELLED):
-            ledger = Ledger(self.store.events(child))
-            cut = _cut(row, ledger, None)
+            cut = reopening_cut(row, Ledger(self.store.events(child)), None)
             self._taken[child] = await self._outside(lambda: self._taking.reopen(row, Cause("retry", who()), cut))
 
     async def drive_child(self, child: str) -> tuple[RunRow, Ledger]:
@@ -369,17 +416,6 @@ class Engine:
 
     def _log(self, level: int, message: str) -> None:
         self._output.add(None, None, "err" if level >= 30 else "out", message + "\n")
-
-
-def _cut(row: RunRow, ledger: Ledger, step: str | None) -> dict[str, Any]:
-    """Where a run that has ended is re-opened."""
-    if ledger.undoing is not None:
-        if (ledger.error or {}).get("code") == "UNDO_FAILED" and step is None:
-            return undo_again(ledger)
-        raise UsageError(
-            f"run {row.id} has undone what it did: it cannot go on from there", hint=f"flow fork {row.id} --from STEP"
-        )
-    return cut_at(ledger, step or (ledger.error or {}).get("step"))
 
 
 def _checked(settings: Settings, name: str) -> Any:

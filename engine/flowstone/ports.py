@@ -205,7 +205,13 @@ class Store(Protocol):
 
     # writing
     def create(
-        self, new: NewRun, drafts: Sequence[Draft], *, source: Source | None = None, audit: AuditNote | None = None
+        self,
+        new: NewRun,
+        drafts: Sequence[Draft],
+        *,
+        source: Source | None = None,
+        audit: AuditNote | None = None,
+        summary: Summary | None = None,
     ) -> RunRow:
         """Create a run with its first events, durably. If `new.key` is taken, write nothing and return the run that has it."""
         ...

@@ -162,6 +162,11 @@ class BlockingFlow:
         moment: datetime = self._tell(lambda flow: flow.now())
         return moment
 
+    def patched(self, patch: str) -> bool:
+        """Whether this run goes the new way. See Flow.patched."""
+        fresh: bool = self._tell(lambda flow: flow.patched(patch))
+        return fresh
+
     @property
     def random(self) -> Random:
         """Random numbers that are the same at every replay."""

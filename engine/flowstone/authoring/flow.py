@@ -422,6 +422,14 @@ class Flow:
         self._operations.require_body("flow.now")
         return to_datetime(self._operations.now)
 
+    def patched(self, patch: str) -> bool:
+        """Whether this run goes the new way: true for runs that get here fresh, false for those recorded before the call existed.
+
+        So that code may change under runs that are going on: `if flow.patched("two reviewers"): … else: the old way`. Which way a
+        run went is recorded, once.
+        """
+        return self._operations.patched(patch)
+
     @property
     def random(self) -> Random:
         """Random numbers from the run's recorded seed: the same ones at every replay."""

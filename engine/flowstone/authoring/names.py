@@ -144,12 +144,7 @@ class Index:
         scans = []
         for path in paths:
             stamp = _stamp(path)
-            entry = before.get(str(path))
-            known = (
-                _from_entry(path, entry)
-                if stamp is not None and isinstance(entry, dict) and entry.get("stamp") == stamp
-                else None
-            )
+            known = _from_entry(path, before.get(str(path)), stamp)
             scans.append(known or scan(path))
             if stamp is not None:
                 entries[str(path)] = _entry(scans[-1], stamp)
@@ -260,9 +255,11 @@ def _entry(one: Scan, stamp: list[int]) -> dict[str, Any]:
     return {"stamp": stamp, "found": found, "error": one.error, "line": one.line}
 
 
-def _from_entry(path: Path, entry: dict[str, Any]) -> Scan | None:
-    """The scan that an entry of the index file stands for; None if it is not as we write it."""
+def _from_entry(path: Path, entry: Any, stamp: list[int] | None) -> Scan | None:
+    """The scan that an entry of the index file stands for; None if it is of another stamp, or not as we write it."""
     try:
+        if stamp is None or entry["stamp"] != stamp:
+            return None
         found = tuple(
             Found(Kind(kind), str(name), str(attribute), path, int(line), str(doc))
             for kind, name, attribute, line, doc in entry["found"]

@@ -32,6 +32,10 @@ class Operations(Protocol):
         """Take a place for a fan-out; gives the beginning of its items' keys."""
         ...
 
+    def patched(self, patch: str) -> bool:
+        """Whether the calling code is reached by a run that was not recorded before the patch existed."""
+        ...
+
     def uuid(self, name: str) -> UUID:
         """The same UUID for the same name in the same branch of the run, at every replay."""
         ...

@@ -25,6 +25,7 @@ from flowstone.authoring.requests import (
     StepRequest,
     SuspendRequest,
 )
+from flowstone.authoring.sites import site_of_caller
 from flowstone.identity import INVOCATIONS
 from flowstone.interrupts import Divergence, Interrupt, Misuse, PassOver, RunCancelled
 from flowstone.journal.events import Event, Kind
@@ -240,6 +241,23 @@ class Body:
         self._unawaited[key] = asked
         return asked.coroutine
 
+    def patched(self, patch: str) -> bool:
+        """Whether the calling code is reached by a run that was not recorded before the patch existed; that is then recorded."""
+        branch = self.require_body("flow.patched")
+        name = "patched:" + clean_name(patch, "flow.patched")
+        record = self.ledger.by_place.get((branch.name, branch.position))
+        if record is None and self.pending_completion:
+            return False
+        if record is not None and record.name != name:
+            return False
+        key, position = _take_place(branch, "", name)
+        request = StateRequest(name, True, site_of_caller())
+        asked = AskedState(request, name, key, branch.name, position, self._last)
+        self._recognise(asked)
+        self.asked[key] = asked
+        self.fresh.append(asked)
+        return True
+
     def fan_out(self, name: str) -> str:
         """Take a place for a fan-out; the keys of its items begin with what is returned."""
         branch = self.require_body("flow.map")
@@ -310,6 +328,8 @@ class Body:
                 f"step {self._number(record)}: the journal has {_described(record)}, "
                 f"the code asks for {_described(asked)} at {asked.request.site}"
             )
+        if record.opened.get("copied"):
+            return  # a fork may have another input
         if self._same_version and record.digest != asked.digest and record.digest is not None:
             self._refuse(
                 f"step {self._number(record)}: {_described(record)} was recorded with another input "

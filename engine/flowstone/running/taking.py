@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flowstone.clock import Clock
-from flowstone.errors import Diverged
+from flowstone.errors import BadData, Diverged, NotFound
 from flowstone.interrupts import Divergence
 from flowstone.journal.events import Draft, Kind, body_text
 from flowstone.journal.ledger import Ledger
@@ -105,14 +105,38 @@ class Taking:
     def _body(self, row: RunRow, ledger: Ledger) -> Body | None:
         if ledger.undoing is not None:
             return None
-        body = Body(row.id, ledger, self.program(row, ledger.created["input"]), self.log)
+        return replayed_body(row.id, ledger, self._fitting_program(row, ledger), self.log)
+
+    def _fitting_program(self, row: RunRow, ledger: Ledger) -> Program:
         try:
-            body.replay()
-        except Divergence as divergence:
-            body.close()
+            return self.program(row, ledger.created["input"])
+        except NotFound as gone:
             raise Diverged(
-                f"run {row.id}: {divergence.message}",
-                details=["nothing was run and nothing was written"],
-                hint=f"undo the edit, or look for randomness, the clock or a set's order in the body; then flow resume {row.id}",
+                f"run {row.id}: the workflow {row.workflow} is gone: {gone.message}",
+                details=[*gone.details, NOTHING_WRITTEN],
+                hint="flow list",
             ) from None
-        return body
+        except BadData as unfit:
+            raise Diverged(
+                f"run {row.id}: its recorded input no longer fits {row.workflow}",
+                details=[*unfit.details, NOTHING_WRITTEN],
+                hint=f"flow show {row.workflow}",
+            ) from None
+
+
+def replayed_body(run_id: str, ledger: Ledger, program: Program, log: Callable[[int, str], None]) -> Body:
+    """The body of a run at its frontier. Raises Diverged."""
+    body = Body(run_id, ledger, program, log)
+    try:
+        body.replay()
+    except Divergence as divergence:
+        body.close()
+        raise Diverged(
+            f"run {run_id}: {divergence.message}",
+            details=[NOTHING_WRITTEN],
+            hint=f"undo the edit, or look for randomness, the clock or a set's order in the body; then flow resume {run_id}",
+        ) from None
+    return body
+
+
+NOTHING_WRITTEN = "nothing was run and nothing was written"

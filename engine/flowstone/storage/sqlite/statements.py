@@ -37,9 +37,9 @@ _RUN = (
 
 CREATE_RUN = f"""
 insert into runs (id, workflow, status, version, key, user, parent_run, parent_step, created_at, updated_at,
-  owner, epoch, mail, events)
+  owner, epoch, mail, events, waiting, steps, done, current_step)
 values (:id, :workflow, :status, :version, :key, :user, :parent_run, :parent_step, :now, :now,
-  :owner, :epoch, :mail, :events)
+  :owner, :epoch, :mail, :events, :waiting, :steps, :done, :current_step)
 returning {_RUN}"""
 
 _FOLDED = """

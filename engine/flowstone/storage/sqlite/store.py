@@ -16,6 +16,7 @@ from flowstone.storage.sqlite.opening import BUSY_SECONDS, Mode
 from flowstone.storage.sqlite.paths import resolved
 
 SHORTEST_PREFIX = 6
+EMPTY = Summary(waiting="[]", steps=0, done=0, current_step=None, error=None)
 
 
 class SqliteStore:
@@ -35,7 +36,13 @@ class SqliteStore:
     # writing
 
     def create(
-        self, new: NewRun, drafts: Sequence[Draft], *, source: Source | None = None, audit: AuditNote | None = None
+        self,
+        new: NewRun,
+        drafts: Sequence[Draft],
+        *,
+        source: Source | None = None,
+        audit: AuditNote | None = None,
+        summary: Summary | None = None,
     ) -> RunRow:
         """Create a run with its first events, durably. If `new.key` is taken, write nothing and return the run that has it."""
         with self._database.tx(durable=True):
@@ -56,6 +63,7 @@ class SqliteStore:
                     "now": now,
                     "owner": new.owner,
                     "epoch": 0 if new.owner is None else 1,
+                    **_columns(summary or EMPTY),
                     **_counts(drafts),
                 },
             )

@@ -1,0 +1,26 @@
+"""Where a run that has ended is re-opened: `flow retry`, and a child whose parent's step is attempted again."""
+
+from typing import Any
+
+from flowstone.errors import UsageError
+from flowstone.journal.cut import cut_at, undo_again
+from flowstone.journal.ledger import Ledger
+from flowstone.journal.states import Status
+from flowstone.ports import RunRow
+
+
+def reopening_cut(row: RunRow, ledger: Ledger, step: str | None) -> dict[str, Any]:
+    """The cut at the step whose failure left the body, or at `step`; once an undo has begun only the undo goes on.
+
+    Raises UsageError for a run that has not failed, was not cancelled, or is undone; NotFound for a step that it has not reached.
+    """
+    if row.status not in (Status.FAILED, Status.CANCELLED):
+        hint = f"flow resume {row.id}" if row.status is not Status.COMPLETED else f"flow fork {row.id} --from STEP"
+        raise UsageError(f"run {row.id} is {row.status}: only a failed or cancelled run is retried", hint=hint)
+    if ledger.undoing is not None:
+        if (ledger.error or {}).get("code") == "UNDO_FAILED" and step is None:
+            return undo_again(ledger)
+        raise UsageError(
+            f"run {row.id} has undone what it did: it cannot go on from there", hint=f"flow fork {row.id} --from STEP"
+        )
+    return cut_at(ledger, step or (ledger.error or {}).get("step"))
