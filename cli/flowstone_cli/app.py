@@ -32,9 +32,13 @@ VERBS = {
     "status": Verb("status", "Show where a run is and what to type next.", "Look"),
     "timeline": Verb("timeline", "Show when a run did what.", "Look"),
     "state": Verb("state", "Show what a run knew at a point.", "Look"),
+    "logs": Verb("logs", "Print what the steps of a run have printed.", "Look"),
     "output": Verb("output", "Print the output of a run or the result of a step.", "Look"),
+    "watch": Verb("watch", "Watch a run of another process until it ends or parks.", "Look"),
     "runs": Verb("runs", "List runs, newest first.", "Look"),
     "list": Verb("list_workflows", "List the workflows of this project.", "Look"),
+    "show": Verb("show", "Show what a workflow does and which input it takes.", "Look"),
+    "config": Verb("config", "Show the settings and where each comes from.", "About"),
     "version": Verb("version", "Print the version.", "About"),
     "help": Verb("help", "Explain a verb or a topic (exit-codes).", "About"),
 }

@@ -15,6 +15,8 @@ from flowstone_cli.options import Options
 from flowstone_cli.terminal import ReaderGone, Stream, stream
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from flowstone.ports import RunRow
     from flowstone.settings import Settings
     from flowstone.storage.sqlite.owners import OwnerFiles
@@ -102,6 +104,22 @@ class Session:
             row = choice.row
             self._echo(f"{form} is {self.short(row.id)} {row.workflow}, {run_forms.in_words(row, reader)}")
         return choice.row
+
+    def follow(self, run_id: str) -> "Iterator[RunRow]":
+        """The run's row: now, then whenever something may have changed, until nobody executes the run; that one too."""
+        from threading import Event
+
+        pause, store = Event(), self.store()
+        while True:
+            row = store.run(run_id)
+            goes_on = row.owner is not None and self.life(row) != "dead"
+            yield row
+            if not goes_on:
+                return
+            for _ in range(10):  # an owner that dies writes nothing: it is looked at once a second
+                pause.wait(0.1)
+                if store.changed():
+                    break
 
     def view(self, row: "RunRow", stream: Stream) -> "RunView":
         """All that a drawing of the run on that stream reads."""

@@ -6,10 +6,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from flowstone.authoring.definition import Policy, WorkflowDefinition, definition_of
+from flowstone.authoring.definition import Policy
 from flowstone.authoring.inputs import bind
 from flowstone.clock import MICROSECONDS, Clock
-from flowstone.errors import BadSettings, FlowError, LoadFailed, NotFound, TryAgain, UsageError
+from flowstone.errors import BadSettings, FlowError, NotFound, TryAgain, UsageError
 from flowstone.identity import new_run_id, new_seed, present_user, who
 from flowstone.journal.events import Draft, Event, Kind, body_text
 from flowstone.journal.fork import copied, fork_point
@@ -17,7 +17,7 @@ from flowstone.journal.labels import typed_name
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.states import SETTLED, Status
 from flowstone.journal.summary import Index
-from flowstone.ports import AuditNote, Change, Library, Life, NewRun, Owners, RunRow, Source, Store
+from flowstone.ports import AuditNote, Library, Life, NewRun, Owners, RunRow, Store
 from flowstone.running.advance import outside_of_tasks
 from flowstone.running.answering import Word, decide, early_word, gate_meant, is_gate
 from flowstone.running.body import Program
@@ -25,6 +25,7 @@ from flowstone.running.compensation import Names
 from flowstone.running.output import OutputLog
 from flowstone.running.ownership import Cause, claimed, life_of, refuse_if_owned
 from flowstone.running.passing import Passing
+from flowstone.running.programs import Programs
 from flowstone.running.recovery import due_runs
 from flowstone.running.reopening import reopening_cut
 from flowstone.running.resolving import unresolved, word
@@ -85,6 +86,7 @@ class Engine:
         self._output = output or OutputLog(clock)
         self._policy = Policy(retries=settings.retries, retry_delay=_checked(settings, "retry_delay"))
         self._park_after = parse(_checked(settings, "park_after"))
+        self._programs = Programs(library, self._policy)
         self._taking = Taking(store, owners, clock, self._program, self._log)
         self._passing = Passing(
             store, owners, clock, self._output, self.stop, self, self._policy, observe or (lambda events: None)
@@ -100,10 +102,12 @@ class Engine:
         Raises NotFound, LoadFailed, BadData (the input does not fit: `details` by path), TryAgain (the key is taken by a run with
         another input). Nothing is written then.
         """
-        definition = self._definition(workflow)
+        definition = self._programs.definition(workflow)
         bind(definition, data, where=workflow)
         user = self.settings.user or present_user()
-        new = NewRun(new_run_id(), workflow, self._source(workflow).version, key, user, None if detach else self.owners.enlist())
+        new = NewRun(
+            new_run_id(), workflow, self._programs.source(workflow).version, key, user, None if detach else self.owners.enlist()
+        )
         row = self._create(new, json.dumps(data), None, who())
         if row.id == new.id:
             return Started(row, True)
@@ -136,7 +140,7 @@ class Engine:
         if new.owner is not None:
             drafts.append(claimed(new.owner, 1))
         audit = AuditNote("run", json.dumps(by)) if parent is None else None
-        return self.store.create(new, drafts, source=self._source(new.workflow), audit=audit)
+        return self.store.create(new, drafts, source=self._programs.source(new.workflow), audit=audit)
 
     def answer(
         self,
@@ -283,8 +287,8 @@ class Engine:
         """Whether the run's owner lives; None if it has none."""
         return life_of(self.owners, row)
 
-    async def drive(self, run_id: str, *, park_after: int | None = -1, verb: str = "resume") -> RunRow:
-        """Carry the run on until it ends or parks, and give its row then. While another live process has it, follow.
+    async def drive(self, run_id: str, *, park_after: int | None = -1, verb: str = "resume", follow: bool = True) -> RunRow:
+        """Carry the run on until it ends or parks, and give its row then. While another live process has it, follow, or leave it.
 
         `park_after` is how long the process waits for a sleep or a retry, in microseconds: 0 not at all, None without end, -1 as
         the settings say. Raises Diverged, LoadFailed, StorageFailed, LostOwnership.
@@ -298,20 +302,16 @@ class Engine:
                 if not (row.status is Status.RUNNING and row.owner is None and self._has_work(row)):
                     return row
             row = self.store.run(run_id)
-            if self.stop.code is not None or row.owner is None or row.status in SETTLED:
+            if not follow or self.stop.code is not None or row.owner is None or row.status in SETTLED:
                 return row
             await self.clock.wait(self.clock.now() + FOLLOW)
 
     async def _pass(self, taken: Taken, park_after: int | None) -> None:
         run_id = taken.row.id
         self._driving.add(run_id)
-        names = Names(self._definition(taken.row.workflow).function, self.library.step)
+        names = Names(self._programs.definition(taken.row.workflow).function, self.library.step)
         try:
             await self._passing.run(taken, names, park_after)
-        except BaseException:
-            with suppress(FlowError):  # lost to another process, or the disk is gone: nothing to give up
-                self.store.append(run_id, taken.row.epoch, [], Change(release=True))
-            raise
         finally:
             self._driving.discard(run_id)
         await self._tell_parent(self.store.run(run_id))
@@ -341,23 +341,37 @@ class Engine:
     # children (see running/children.py)
 
     async def ensure_child(self, child: str, asked: AskedChild, parent: str) -> None:
-        """Create the child run of that id, unless it exists; re-open it if it has failed."""
+        """Create the child run of that id, unless it exists. Raises BadData if the input does not fit it."""
         try:
-            row = self.store.run(child)
+            self.store.run(child)
         except NotFound:
+            bind(asked.workflow, json.loads(asked.input_text), where=f'child "{asked.name}"')
             above = self.store.run(parent)
-            version = self._source(asked.workflow.name).version
+            version = self._programs.source(asked.workflow.name).version
             owner = self.owners.enlist()
             new = NewRun(child, asked.workflow.name, version, None, above.user, owner, parent, asked.key)
             self._create(new, asked.input_text, above, who())
-            return
-        if row.status in (Status.FAILED, Status.CANCELLED):
-            cut = reopening_cut(row, Ledger(self.store.events(child)), None)
-            self._taken[child] = await self._outside(lambda: self._taking.reopen(row, Cause("retry", who()), cut))
 
-    async def drive_child(self, child: str) -> tuple[RunRow, Ledger]:
+    async def reopen_child(self, child: str, asked: AskedChild) -> bool:
+        """Re-open a child that has failed or was cancelled; False if it has another input, or has undone what it did."""
+        try:
+            row = self.store.run(child)
+        except NotFound:
+            return True  # recorded and never made: it is made under that id
+        ledger = Ledger(self.store.events(child))
+        if row.workflow != asked.workflow.name or ledger.created["input"] != json.loads(asked.input_text):
+            return False
+        if row.status in (Status.FAILED, Status.CANCELLED):
+            try:
+                cut = reopening_cut(row, ledger, None)
+            except UsageError:
+                return False
+            self._taken[child] = await self._outside(lambda: self._taking.reopen(row, Cause("retry", who()), cut))
+        return True
+
+    async def drive_child(self, child: str, park_after: int | None) -> tuple[RunRow, Ledger]:
         """Carry a child on until it ends or parks."""
-        row = await self.drive(child)
+        row = await self.drive(child, park_after=park_after)
         return row, Ledger(self.store.events(child))
 
     async def cancel_child(self, child: str, reason: str) -> None:
@@ -381,33 +395,7 @@ class Engine:
     # code
 
     def _program(self, row: RunRow, data: Any) -> Program:
-        definition = self._definition(row.workflow)
-        arguments, named = bind(definition, data, where=f"{row.workflow} (the run's recorded one)")
-        return Program(
-            workflow=definition,
-            arguments=arguments,
-            named=named,
-            source=self._source(row.workflow),
-            find_step=self.library.step,
-            find_workflow=self._find_workflow,
-            policy=self._policy,
-        )
-
-    def _source(self, workflow: str) -> Source:
-        version = self.library.version(workflow)
-        return Source(version.hash, workflow, version.source)
-
-    def _find_workflow(self, function: Any) -> WorkflowDefinition | None:
-        if isinstance(function, str):
-            return self._definition(function) if function in self.library.names() else None
-        found = definition_of(function)
-        return found if isinstance(found, WorkflowDefinition) else None
-
-    def _definition(self, workflow: str) -> WorkflowDefinition:
-        definition = definition_of(self.library.load(workflow))
-        if not isinstance(definition, WorkflowDefinition):
-            raise LoadFailed(f"{workflow} is not a workflow")
-        return definition
+        return self._programs.program(row.workflow, data, where=f"{row.workflow} (the run's recorded one)")
 
     async def _outside(self, function: Callable[[], Taken]) -> Taken:
         result: list[Taken] = []

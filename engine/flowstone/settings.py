@@ -35,6 +35,8 @@ class Settings:
     origins: dict[str, str]
     """Name → `flow.toml:3`, `FLOW_DB`, `--db` or `default`."""
     warnings: tuple[str, ...]
+    file: Path | None = None
+    """The project's settings file, if it has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ def load(start: Path, *, flags: Mapping[str, Any], env: Mapping[str, str] | None
         approvers=value("approvers", {}),
         origins={name: given[name].origin if name in given else "default" for name in _KEYS},
         warnings=warnings,
+        file=file,
     )
 
 

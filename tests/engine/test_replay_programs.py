@@ -116,7 +116,7 @@ def check(folder: Path, seed: int) -> None:
         ended -= 1
     cut_copy(folder / "cut", folder / "again", run_id, resumed, ended)
     again, repeated = gone_on(folder / "again", node, run_id, resumed[-1].at)
-    assert repeated == output
+    assert repeated == output, (repeated["trace"], output["trace"])
     assert Counter(event.kind for event in again if event.kind in ASKED) == Counter(
         event.kind for event in resumed if event.kind in ASKED
     )

@@ -1,7 +1,7 @@
 """`flow logs RUN [STEP]`: what a run's steps have printed, and its body has logged."""
 
-from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated
 
@@ -10,79 +10,116 @@ import typer
 from flowstone.errors import NotFound, UsageError
 from flowstone.journal.events import Event
 from flowstone.journal.labels import label_of
-from flowstone.journal.timeline import Span, spans
+from flowstone.journal.timeline import spans
 from flowstone_cli import json_text
 from flowstone_cli.parameters import Run
 from flowstone_cli.render.logs import Line, Lines, People, document, piped
 from flowstone_cli.session import Session
 
-_FAILED = ("failed", "interrupted")
-
 
 def command(
     ctx: typer.Context,
     run: Run,
-    step: Annotated[str | None, typer.Argument(metavar="[STEP]", help="A step, or STEP~2 for one attempt.")] = None,
+    step: Annotated[
+        str | None, typer.Argument(metavar="[STEP[~N]]", help="A step, or one of its attempts.", show_default=False)
+    ] = None,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the run ends or parks.")] = False,
-    tail: Annotated[int | None, typer.Option("--tail", metavar="N", help="Only the last N lines.", min=0)] = None,
-    grep: Annotated[str | None, typer.Option("--grep", metavar="TEXT", help="Only lines with this text.")] = None,
-    stream: Annotated[str | None, typer.Option("--stream", metavar="out|err", help="Only one of the two.")] = None,
-    failed: Annotated[bool, typer.Option("--failed", help="Only of attempts that failed.")] = False,
+    tail: Annotated[
+        int | None, typer.Option("--tail", metavar="N", help="Only the last N lines.", min=0, show_default=False)
+    ] = None,
+    grep: Annotated[
+        str | None, typer.Option("--grep", metavar="TEXT", help="Only lines with this text.", show_default=False)
+    ] = None,
+    stream: Annotated[
+        str | None, typer.Option("--stream", metavar="out|err", help="Only one of the two.", show_default=False)
+    ] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Only of attempts that failed or were interrupted.")] = False,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object per line.")] = False,
 ) -> int:
-    """Print what the steps of a run have printed."""
+    """Print what the steps of a run have printed.
+
+    In a pipe the step, a tab and the text; only the text if STEP is given.
+    """
     session: Session = ctx.obj
     if stream not in (None, "out", "err"):
         raise UsageError(f"--stream takes out or err; not {stream}")
     if session.options.json and (follow or jsonl):
-        raise UsageError("--json is one document, and --jsonl one object per line: with -f take --jsonl")
+        raise UsageError("--json is one document: -f goes with --jsonl, which prints an object per line")
+    if follow and failed:
+        raise UsageError("--failed shows attempts that have ended: it does not go with -f")
     row = session.find(run)
-    store = session.store()
-    sources = _sources(step, store.events(row.id), session.short(row.id)) if step is not None else None
-    lines, seen, people = Lines(), 0, People(session.out)
-    last: deque[Line] | None = None if tail is None else deque(maxlen=tail)
-
-    def wanted(found: Iterable[Line]) -> list[Line]:
-        broken = _failed_attempts(store.events(row.id)) if failed else None
-        return [
-            line
-            for line in found
-            if (sources is None or line.step in sources[0] and sources[1] in (None, line.attempt))
-            and (stream is None or line.stream == stream)
-            and (grep is None or grep in line.text)
-            and (broken is None or (line.step, line.attempt) in broken)
-        ]
-
-    def show(found: list[Line]) -> None:
-        if not found:
-            return
-        if jsonl:
-            session.out.write("".join(json_text.compact(document(line)) + "\n" for line in found))
-        elif session.out.terminal:
-            session.out.write(people.draw(found))
-        else:
-            session.out.write(piped(found, bare=step is not None))
-
-    begun = False
-    for _ in session.follow(row.id) if follow else (row,):
-        pieces = store.logs(row.id, after=seen)
-        seen = pieces[-1][0] if pieces else seen
-        found = wanted(lines.take(piece for _, piece in pieces))
-        if last is not None and not begun:
-            last.extend(found)
-            found = list(last) if follow else []
+    events = session.store().events(row.id) if step is not None or failed else []
+    wanted = _Wanted(
+        sources=None if step is None else _sources(step, events, session.short(row.id)),
+        stream=stream,
+        text=grep or "",
+        failed=_failed(events) if failed else None,
+    )
+    people, left = People(session.out), tail
+    for batch in _batches(session, row.id, follow):
+        lines = [line for line in batch if wanted.has(line)]
+        if left is not None:
+            lines, left = lines[len(lines) - min(len(lines), left) :], None  # what comes later is shown whole
         if session.options.json:
-            kept = found
-        elif last is None or follow:
-            show(found)
-        begun = True
-    rest = wanted(lines.rest())
-    if last is not None and not follow:
-        last.extend(rest)
-        rest = list(last)
-    if session.options.json:
-        fields = [document(line) for line in (rest if last is not None else kept + rest)]
-        session.out.write(json_text.document({"schema": "flow.logs/1", "run": row.id, "lines": fields}))
-    else:
-        show(rest)
+            fields = {"schema": "flow.logs/1", "run": row.id, "lines": [document(line) for line in lines]}
+            session.out.write(json_text.document(fields))
+        elif jsonl:
+            session.out.write("".join(json_text.document(document(line)) for line in lines))
+        elif lines:
+            session.out.write(people.draw(lines) if session.out.terminal else piped(lines, bare=step is not None))
     return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Which lines are shown."""
+
+    sources: tuple[frozenset[str], int | None] | None
+    """Step keys, and the attempt if it is only one."""
+    stream: str | None
+    text: str
+    failed: frozenset[tuple[str, int]] | None
+    """Attempts that did not succeed."""
+
+    def has(self, line: Line) -> bool:
+        """Whether a line is wanted."""
+        if self.sources is not None:
+            keys, attempt = self.sources
+            if line.step not in keys or attempt not in (None, line.attempt):
+                return False
+        if self.failed is not None and (line.step, line.attempt) not in self.failed:
+            return False
+        return self.stream in (None, line.stream) and self.text in line.text
+
+
+def _batches(session: Session, run_id: str, follow: bool) -> Iterator[list[Line]]:
+    """All lines at once, or as they come, until nobody executes the run."""
+    store, lines = session.store(), Lines()
+    if not follow:
+        found = lines.take(store.logs(run_id))
+        yield sorted(found + lines.rest(), key=lambda line: line.id)
+        return
+    seen = 0
+    for _ in session.follow(run_id):
+        pieces = store.logs(run_id, after=seen)
+        seen = pieces[-1][0] if pieces else seen
+        yield lines.take(pieces)
+    yield lines.rest()
+
+
+def _failed(events: Sequence[Event]) -> frozenset[tuple[str, int]]:
+    return frozenset((span.step, span.attempt) for span in spans(events) if span.status in ("failed", "interrupted"))
+
+
+def _sources(text: str, events: Sequence[Event], run: str) -> tuple[frozenset[str], int | None]:
+    """The steps that STEP or STEP~N means: the key, else all of that name, in whatever branch. Raises NotFound."""
+    names = {span.step: span.name for span in spans(events)}
+    name, tilde, number = text.rpartition("~")
+    readings = [(text, None), (name, int(number))] if tilde and number.isdecimal() else [(text, None)]
+    for one, attempt in readings:
+        keys = {key for key in names if one in (key, label_of(key))} or {key for key in names if names[key] == one}
+        if keys:
+            return frozenset(keys), attempt
+    close = get_close_matches(text, {known for key, known in names.items() for known in (key, label_of(key), known)}, n=1)
+    hint = f"flow logs {run} {close[0]}" if close else f"flow status {run}"
+    raise NotFound(f"run {run} has no step {text!r}", hint=hint, details=list(names)[:10])

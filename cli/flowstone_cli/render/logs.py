@@ -1,7 +1,7 @@
 """`flow logs`: what steps printed, line by line, with the step before it."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flowstone.clock import to_rfc3339
@@ -19,6 +19,8 @@ WIDEST_NAME = 24
 class Line:
     """One line of output of a step's attempt (or of the body, without a step)."""
 
+    id: int
+    """That of the piece in which it begins: the order of lines."""
     step: str | None
     attempt: int | None
     at: int
@@ -32,23 +34,28 @@ class Lines:
     def __init__(self) -> None:
         self._begun: dict[tuple[str | None, int | None, str], Line] = {}
 
-    def take(self, pieces: Iterable[LogPiece]) -> Iterator[Line]:
-        """The lines that these pieces end."""
-        for piece in pieces:
+    def take(self, pieces: Iterable[tuple[int, LogPiece]]) -> list[Line]:
+        """The lines that these pieces end; a new attempt of a step ends those of the one before."""
+        made = []
+        for id_, piece in pieces:
             source = (piece.step, piece.attempt, piece.stream)
-            begun = self._begun.pop(source, None)
-            *whole, rest = ((begun.text if begun is not None else "") + piece.text).split("\n")
-            at = piece.at if begun is None else begun.at
+            if source not in self._begun:
+                made += self._ended(lambda line, piece=piece: line.step == piece.step and line.attempt != piece.attempt)
+            begun = self._begun.pop(source, None) or Line(id_, piece.step, piece.attempt, piece.at, piece.stream, "")
+            *whole, rest = (begun.text + piece.text).split("\n")
             for text in whole:
-                yield Line(piece.step, piece.attempt, at, piece.stream, text.removesuffix("\r"))
-                at = piece.at
+                made.append(replace(begun, text=text.removesuffix("\r")))
+                begun = replace(begun, id=id_, at=piece.at)
             if rest:
-                self._begun[source] = Line(piece.step, piece.attempt, at, piece.stream, rest)
+                self._begun[source] = replace(begun, text=rest)
+        return made
 
     def rest(self) -> list[Line]:
         """The lines that nothing has ended."""
-        begun, self._begun = list(self._begun.values()), {}
-        return begun
+        return self._ended(lambda line: True)
+
+    def _ended(self, which: Callable[[Line], bool]) -> list[Line]:
+        return [self._begun.pop(source) for source, line in list(self._begun.items()) if which(line)]
 
 
 class People:

@@ -87,6 +87,7 @@ class Ledger:
         self.status = Status.RUNNING
         self.finished_at = self.error = self.cancelled = None
         self.cancel_request = self.cancelling = self.ending_n = None
+        self.deaths = 0
         if not cut["again"]:
             self.undoing = None
         self.cut(cut)
@@ -98,12 +99,12 @@ class Ledger:
         kept += [event for event in self.completions if event.n in late and event.n >= cut["n"]]
         numbers = {event.n for event in kept}
         for operation in list(self.operations.values()):
-            if operation.asked_n >= cut["n"] and operation.key not in cut["keep"]:
-                self._drop(operation)
-            elif operation.key in cut["again"] or (
-                operation.of_body and operation.completion is not None and operation.completion.n not in numbers
-            ):
+            if operation.key in cut["again"]:
                 _reopen(operation)
+            elif (operation.asked_n >= cut["n"] and operation.key not in cut["keep"]) or (operation.of_body and (operation.completion is None or operation.completion.n not in numbers)):
+                self._drop(operation)
+        for own in [one for one in self.operations.values() if not one.of_body and _of(one) not in self.operations]:
+            self._drop(own)
         self.completions = kept
         self.done = sum(self._succeeded(event) for event in kept)
         changes = [self.operations[event.step or ""] for event in kept if event.kind == Kind.STATE_SET]
@@ -114,6 +115,9 @@ class Ledger:
         if operation.branch is not None and operation.position is not None:
             del self.by_place[operation.branch, operation.position]
         self.waits.pop(operation.key, None)
+        self.unhandled.discard(operation.key)
+        if operation.status is StepStatus.SUCCEEDED:  # what the child has done is done already: another one does it again
+            self.children.pop(operation.key, None)
 
     def _succeeded(self, event: Event) -> bool:
         operation = self.operations.get(event.step or "")
@@ -175,6 +179,8 @@ class Ledger:
             operation = self._begin(event, "step")
             operation.kind = operation.opened.get("kind", "step")
             self.undoing = operation.opened.get("cause") or self.undoing
+        else:  # what was said about an earlier attempt says nothing about this one
+            operation.answer = operation.child = None
         operation.status = StepStatus.RUNNING
         self._begin_attempt(event, operation)
         self.waits.pop(operation.key, None)
@@ -220,6 +226,8 @@ class Ledger:
         operation = self._of(event)
         if operation.last.end_n is None:
             _end(operation.last, event, "cancelled")
+        operation.failure = None
+        self.unhandled.discard(operation.key)
         self._complete(event, operation, StepStatus.CANCELLED)
 
     def _sleep_started(self, event: Event) -> None:
@@ -338,6 +346,8 @@ class Ledger:
 
     def _run_cancelled(self, event: Event) -> None:
         self.cancelled = self._settled(event, Status.CANCELLED)
+        requested = (completion.n for completion in self.completions if completion.kind == Kind.RUN_CANCELLING)
+        self.ending_n = next(requested, self.ending_n)  # re-opened, the run has not been cancelled
 
     def _run_cancel_requested(self, event: Event) -> None:
         self.cancel_request = event
@@ -358,6 +368,11 @@ def cut_off_at(start_at: int, found_at: int, seen_at: int | None) -> int:
     Then it is when the process was last known to live, if that is after the start; else when it was found out.
     """
     return found_at if seen_at is None or seen_at <= start_at else seen_at
+
+
+def _of(own: Operation) -> str | None:
+    """The key of the step that an undo or an on_error belongs to."""
+    return own.opened.get("compensates") or own.opened.get("handles")
 
 
 def _reopen(operation: Operation) -> None:

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from flowstone.journal.facts import RunFacts
 from flowstone.journal.states import SETTLED, Status
-from flowstone.journal.waits import Wait, first_due
+from flowstone.journal.waits import NEVER_TAKEN_UP, Wait, first_due, never_taken_up
 
 
 class Phase(StrEnum):
@@ -57,6 +57,6 @@ def phase_by(status: Status, owner: str | None, life: str | None, waits: Sequenc
 def row_waits(row: RunFacts) -> list[Wait]:
     """What the run waits for, by its row."""
     if row.waiting in ("", "[]"):
-        return []
+        return [NEVER_TAKEN_UP] if never_taken_up(row.status, row.owner, row.events) else []
     waits: list[Wait] = json.loads(row.waiting)
     return waits

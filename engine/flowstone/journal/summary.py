@@ -7,10 +7,11 @@ from typing import Any
 
 from flowstone.journal.events import Draft, Event, Kind
 from flowstone.journal.labels import typed_name
-from flowstone.journal.waits import Wait, make_wait
+from flowstone.journal.waits import NEVER_TAKEN_UP, Wait, make_wait
 
 _BEGINS = frozenset({Kind.STEP_STARTED, Kind.SLEEP_STARTED, Kind.GATE_OPENED, Kind.STATE_SET})
 _ENDS_WAIT = frozenset({Kind.STEP_STARTED, Kind.STEP_SUCCEEDED, Kind.STEP_CANCELLED, Kind.GATE_CLOSED})
+_CREATED = (NEVER_TAKEN_UP,)
 _OWN = (":undo", ":on_error")
 """How the keys of the engine's own steps end; in an author's names a colon is encoded."""
 
@@ -22,6 +23,8 @@ class Index:
     waits: dict[str, Wait] = field(default_factory=dict)
     stopped: tuple[Wait, ...] = ()
     """What a suspension waits for that is no operation: `flow resume` after a stop, a missing function."""
+    interrupted: bool = False
+    """Its last pass was stopped in the middle: it waits for nothing but to be taken up."""
     steps: int = 0
     done: int = 0
     current: str | None = None
@@ -30,10 +33,11 @@ class Index:
 
     def after(self, drafts: Iterable[Draft | Event]) -> "Index":
         """The index once these are in the journal too."""
-        waits, stopped = self.waits, self.stopped
+        waits, stopped, interrupted = self.waits, self.stopped, self.interrupted
         steps, done, current, error = self.steps, self.done, self.current, self.error
         for draft in drafts:
             kind, step = draft.kind, draft.step
+            stopped = _CREATED if kind == Kind.RUN_CREATED else () if stopped is _CREATED else stopped
             if kind in _BEGINS:
                 current = step
                 steps += _is_new(draft)
@@ -49,6 +53,8 @@ class Index:
                     waits = {**waits, step: wait}
                 elif kind == Kind.STEP_FAILED and step in waits:
                     waits = {key: wait for key, wait in waits.items() if key != step}
+            elif kind in (Kind.RUN_INTERRUPTED, Kind.RUN_CLAIMED):
+                interrupted = kind == Kind.RUN_INTERRUPTED
             elif kind == Kind.RUN_SUSPENDED:
                 stopped = _stopped(json.loads(draft.text))
             elif kind == Kind.RUN_RESUMED:
@@ -60,11 +66,11 @@ class Index:
             elif kind in _SETTLES:
                 waits, stopped = {}, ()
                 error = _SETTLES[kind](json.loads(draft.text))
-        return Index(waits, stopped, steps, done, current, error)
+        return Index(waits, stopped, interrupted, steps, done, current, error)
 
     def waiting(self) -> str:
         """JSON text of all that the run waits for."""
-        if not self.waits and not self.stopped:
+        if self.interrupted or not (self.waits or self.stopped):
             return "[]"
         return json.dumps([*self.waits.values(), *self.stopped], separators=(",", ":"), ensure_ascii=False)
 

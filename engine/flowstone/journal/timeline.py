@@ -11,6 +11,10 @@ from flowstone.journal.facts import RunFacts
 from flowstone.journal.ledger import Ledger, cut_off_at, seen_at
 
 
+OWN = frozenset({"undo", "on_error"})
+"""Kinds of the engine's own steps, which the body did not ask for."""
+
+
 @dataclass(slots=True)
 class Span:
     """One attempt of a step, one wait of a sleep, one round of a gate, or the moment of a state. Read it, do not write it."""
@@ -173,10 +177,10 @@ class _Fold:
     def _step_started(self, event: Event) -> None:
         earlier = self.by_step.get(event.step or "")
         if earlier:
-            self._begin(event, earlier[0].name, earlier[0].kind, "running").child = earlier[-1].child
+            self._begin(event, earlier[0].name, earlier[0].kind, "running")
         else:
             body = event.body()
-            self._begin(event, body["name"], body.get("kind", "step"), "running").child = body.get("child")
+            self._begin(event, body["name"], body.get("kind", "step"), "running")
 
     def _step_succeeded(self, event: Event) -> None:
         self._end(event, "succeeded", final=True)
@@ -230,15 +234,24 @@ class _Fold:
         self.seen_at = seen_at(event, self.last_written_at)
 
     def _run_reopened(self, event: Event) -> None:
-        """Mark what the cut does not keep: what was asked for from it on, and what came to an end of which nothing is kept."""
+        """Mark what the cut does not keep (see Ledger.cut): what was asked for from it on, and what has no kept completion."""
         cut = event.body()["cut"]
         late = frozenset(cut["late"])
-        for key, of_step in self.by_step.items():
-            current = [span for span in of_step if not span.cut]
-            if current and _is_put_aside(key, current[0], self.completed.get(key), cut, late):
-                self.completed.pop(key, None)
-                for span in current:
-                    span.cut = True
+        aside = set(cut["again"])
+        firsts = {key: span for key, of_step in self.by_step.items() if (span := _first_kept(of_step)) is not None}
+        for key, first in firsts.items():
+            completed = self.completed.get(key)
+            if first.start_n >= cut["n"] and key not in cut["keep"]:
+                aside.add(key)
+            elif first.kind in OWN:
+                if key.removesuffix(f":{first.kind}") in aside:
+                    aside.add(key)
+            elif completed is None or (completed >= cut["n"] and completed not in late):
+                aside.add(key)
+        for key in aside:
+            self.completed.pop(key, None)
+            for span in self.by_step[key]:
+                span.cut = True
 
     def _run_settled(self, event: Event) -> None:
         """End what is still open: the run ended over its head."""
@@ -247,13 +260,8 @@ class _Fold:
         self.open.clear()
 
 
-def _is_put_aside(key: str, first: Span, completed: int | None, cut: dict[str, Any], late: frozenset[int]) -> bool:
-    if key in cut["again"]:
-        return True
-    if first.start_n >= cut["n"]:
-        return key not in cut["keep"]
-    of_body = first.kind not in ("undo", "on_error")
-    return of_body and completed is not None and completed >= cut["n"] and completed not in late
+def _first_kept(of_step: Sequence[Span]) -> Span | None:
+    return next((span for span in of_step if not span.cut), None)
 
 
 def _sentence(error: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from flowstone.journal.labels import typed_name
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.operations import Operation
+from flowstone.journal.states import Status
 
 Wait = dict[str, Any]
 """kind, step, reason, round, deadline, wake_at, child, schema, message: always all of them, in this order."""
@@ -20,7 +21,11 @@ TIMER = frozenset({"sleep", "retry"})
 
 
 def waits_of(ledger: Ledger) -> list[Wait]:
-    """What the run waits for, in the order of opening."""
+    """What the run waits for, in the order of opening; nothing while it is interrupted, and only waits to be taken up."""
+    if ledger.interrupted:
+        return []
+    if never_taken_up(ledger.status, ledger.owner, ledger.count):
+        return [NEVER_TAKEN_UP]
     waits = [_wait_of(operation) for operation in ledger.waits.values()]
     suspension = ledger.suspension or {}
     if suspension.get("code") == "STOPPED":
@@ -75,6 +80,11 @@ def _wait_of(operation: Operation) -> Wait:
     return make_wait("resolve", step=operation.key, reason=operation.key)
 
 
+def never_taken_up(status: Status, owner: str | None, events: int) -> bool:
+    """Whether a run was created for whoever takes it up (`flow run --detach`), and nobody has: its creation is all there is."""
+    return status is Status.RUNNING and owner is None and events == 1
+
+
 def make_wait(
     kind: str,
     *,
@@ -99,3 +109,6 @@ def make_wait(
         "schema": schema,
         "message": message,
     }
+
+
+NEVER_TAKEN_UP = make_wait("queue", reason="a worker")

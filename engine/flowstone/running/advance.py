@@ -34,6 +34,8 @@ CRASHES = 20
 """Deaths of its process in a row, without a completion, after which a run fails."""
 PUT_DOWN = " put down"
 """Ends the name of the task that puts an operation down."""
+HANDLER = ":on_error"
+"""Ends the key of a handler's own step."""
 
 
 class Pass:
@@ -90,6 +92,9 @@ class Pass:
             if self._stop.code is not None:
                 await self._halt(self._stop.code)
                 return
+            if drafts := self._unread_cancel():  # first, so that nothing is started that is then put down
+                await self._writer.append_alone(drafts, Change())
+                continue
             self._start_fresh()
             self._handle_failures()
             await self._put_down_given_up()
@@ -143,7 +148,11 @@ class Pass:
         if record.failure is not None:
             return  # it waits for its handler
         if isinstance(asked, AskedChild):
-            self._attempts.spawn(self._children.go_on(asked), asked.key)
+            if record.last.next_attempt_at is not None:
+                self._attempts.timers.add(record.last.next_attempt_at, asked)
+            else:
+                record.answer = None  # what the child has come to is looked at now
+                self._attempts.spawn(self._children.go_on(asked), asked.key)
         elif isinstance(asked, AskedStep) and record.status is StepStatus.RETRYING:
             if record.attempts and record.last.next_attempt_at is not None and record.failures:
                 self._attempts.timers.add(record.last.next_attempt_at, asked)
@@ -188,18 +197,18 @@ class Pass:
             self._attempts.spawn(self._put_down(asked), asked.key + PUT_DOWN)
 
     async def _put_down(self, asked: Asked[Any]) -> None:
-        if isinstance(asked, AskedStep) and asked.undo is not None:
-            await self._attempts.wait_for(asked.key)
-            record = self._ledger.operations.get(asked.key)
-            if record is not None and not record.open:
-                await self._undoing.undo_one(record)
-                return
+        with_undo = isinstance(asked, AskedStep | AskedChild) and asked.undo is not None
         if isinstance(asked, AskedChild):
             await self._children.cancel(asked, "the run no longer waits for it")
+        elif with_undo:
+            await self._attempts.wait_for(asked.key)
+        await self._attempts.wait_for(asked.key + HANDLER)
         await self._attempts.cancel_one(asked.key)
         record = self._ledger.operations.get(asked.key)
         if record is not None and record.open:
             await self._writer.append(left_open([record]))
+        if record is not None and with_undo:
+            await self._undoing.undo_one(record)
 
     # waiting
 
@@ -222,9 +231,7 @@ class Pass:
         """Act on what others have written. An expiry is written only if no answer has come in meanwhile."""
         while self._mail_read != self._ledger.mail:
             seen = self._ledger.mail
-            drafts: list[Draft] = []
-            if self._ledger.cancel_request is not None and self._ledger.cancelling is None:
-                drafts.append(Draft(Kind.RUN_CANCELLING, text=self._ledger.cancel_request.text))
+            drafts = self._unread_cancel()
             for asked in self._waiting(AskedApproval):
                 drafts += asked.read(asked.record, self._clock.now())
             for step in self._waiting(AskedStep):
@@ -234,6 +241,10 @@ class Pass:
                 continue
             self._mail_read = seen
             self._go_on_with_resolved()
+
+    def _unread_cancel(self) -> list[Draft]:
+        request = self._ledger.cancel_request
+        return [Draft(Kind.RUN_CANCELLING, text=request.text)] if request is not None and self._ledger.cancelling is None else []
 
     def _go_on_with_resolved(self) -> None:
         for child in self._waiting(AskedChild):
@@ -296,12 +307,15 @@ class Pass:
         """Put down what is left, undo if the run did not complete, and write the end."""
         with_undo = {operation.key for operation in self._ledger.operations.values() if operation.opened.get("undo")}
         losers = {asked.key for asked in self._body.asked.values() if asked.given_up and asked.key in with_undo}
+        await self._put_down_given_up()
         await self._children.cancel_all(ending.reason)
         await self._attempts.cancel(
-            spare=lambda key: key.removesuffix(PUT_DOWN) in losers or (ending.undoes and key in with_undo)
+            spare=lambda key: (
+                key.removesuffix(PUT_DOWN) in losers or key.endswith(HANDLER) or (ending.undoes and key in with_undo)
+            )
         )
         self._raise_what_failed()
-        open_operations = [operation for operation in self._ledger.operations.values() if operation.open and operation.of_body]
+        open_operations = [one for one in self._ledger.operations.values() if one.open and one.kind != "undo"]
         if not ending.undoes or not self._undoing.needed():
             await self._writer.append_alone([*left_open(open_operations), *ending.drafts], Change(verb=ending.verb, release=True))
             return

@@ -169,7 +169,7 @@ class Body:
         self.live = not self.ledger.operations  # nothing is replayed: what it says first has not been kept yet
         self.start()
         self.drain()
-        while not isinstance(self.interrupt, Divergence | Misuse) and self.pending_completion:
+        while not isinstance(self.interrupt, Divergence | Misuse) and self.pending_completion and not self.ended:
             self.hand_out_next()
             self.drain()
         if isinstance(self.interrupt, Divergence):

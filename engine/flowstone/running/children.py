@@ -1,8 +1,10 @@
 """Child runs of a pass: begun, found again, carried on, cancelled. Each is a run of its own with its own journal."""
 
+from contextlib import suppress
 from typing import Any, Protocol
 
 from flowstone.clock import Clock
+from flowstone.errors import BadData, NotFound
 from flowstone.identity import new_run_id
 from flowstone.journal.events import Draft, Kind, body_text
 from flowstone.journal.ledger import Ledger
@@ -12,16 +14,21 @@ from flowstone.running.attempts import Attempts
 from flowstone.running.retrying import delay_after
 from flowstone.running.steps.child import AskedChild
 from flowstone.running.writer import Writer
+from flowstone.values.failures import describe
 
 
 class ChildRuns(Protocol):
     """What the engine does with runs that are children."""
 
     async def ensure_child(self, child: str, asked: AskedChild, parent: str) -> None:
-        """Create the run of that id, unless it exists; if it has failed, re-open it where it failed."""
+        """Create the run of that id, unless it exists. Raises BadData if the input does not fit it."""
         ...
 
-    async def drive_child(self, child: str) -> tuple[RunRow, Ledger]:
+    async def reopen_child(self, child: str, asked: AskedChild) -> bool:
+        """Re-open a run that has failed or was cancelled; False if it cannot go on, so that another one is to be made."""
+        ...
+
+    async def drive_child(self, child: str, park_after: int | None) -> tuple[RunRow, Ledger]:
         """Carry the run on until it ends or parks."""
         ...
 
@@ -33,27 +40,41 @@ class ChildRuns(Protocol):
 class Children:
     """The children of one run in one pass."""
 
-    def __init__(self, run_id: str, runs: ChildRuns, writer: Writer, attempts: Attempts, clock: Clock) -> None:
+    def __init__(
+        self, run_id: str, runs: ChildRuns, writer: Writer, attempts: Attempts, clock: Clock, park_after: int | None
+    ) -> None:
         self._run_id = run_id
         self._runs = runs
         self._writer = writer
         self._attempts = attempts
         self._clock = clock
+        self._park_after = park_after
         self._suspended: dict[str, str] = {}
+        self._put_down: set[str] = set()
 
     async def begin(self, asked: AskedChild) -> None:
-        """Record the child's id, then make the run: after a crash in between it is made under that id."""
+        """Record the child's id, then make the run: after a crash in between it is made under that id.
+
+        An earlier attempt's child is re-opened first and recorded then: after a crash in between it is re-opened again.
+        """
         ledger = self._writer.ledger
-        child = ledger.children.get(asked.key) or new_run_id()
         number = ledger.next_attempt(asked.key)
         mark = asked.opening(self._clock.now()) if asked.record is None else Draft(Kind.STEP_STARTED, asked.key)
+        drafts = [mark._replace(attempt=number)]
+        child = ledger.children.get(asked.key)
+        if child is not None:
+            await self._writer.append(drafts)
+            drafts = []
+            if not await self._runs.reopen_child(child, asked):
+                child = None
+        child = child or new_run_id()
         started = Draft(Kind.CHILD_STARTED, asked.key, number, body_text(child=child, workflow=asked.workflow.name))
-        await self._writer.append([mark._replace(attempt=number), started])
+        await self._writer.append([*drafts, started])
         asked.record = ledger.operations[asked.key]
-        await self.go_on(asked, again=True)
+        await self.go_on(asked)
 
-    async def go_on(self, asked: AskedChild, *, again: bool = False) -> None:
-        """Carry the child on and record its end, if it has come to one. `again`: a failed one is re-opened first."""
+    async def go_on(self, asked: AskedChild) -> None:
+        """Carry the child on and record its end, if it has come to one."""
         record = asked.record
         assert record is not None
         child = record.child
@@ -61,22 +82,29 @@ class Children:
             if record.open:
                 await self.begin(asked)
             return
-        if again or record.last.status == "running":
+        try:
             await self._runs.ensure_child(child, asked, self._run_id)
-        row, ledger = await self._runs.drive_child(child)
+        except BadData as refusal:
+            await self._failed(asked, describe(refusal), heals=False)
+            return
+        row, ledger = await self._runs.drive_child(child, self._park_after)
         self._suspended.pop(asked.key, None)
+        if record.completion is not None:
+            return
         if row.status is Status.SUSPENDED:
             self._suspended[asked.key] = asked.name
         elif row.status is Status.COMPLETED:
             result = body_text(result=ledger.output)
             await self._writer.append([Draft(Kind.STEP_SUCCEEDED, asked.key, record.last.number, result)])
+        elif row.status is Status.CANCELLED and asked.key in self._put_down:
+            await self._writer.append([Draft(Kind.STEP_CANCELLED, asked.key, record.last.number)])
         elif row.status in (Status.FAILED, Status.CANCELLED):
-            await self._failed(asked, child, ledger)
+            error, heals = failure_of(child, ledger)
+            await self._failed(asked, error, heals=heals)
 
-    async def _failed(self, asked: AskedChild, child: str, ledger: Ledger) -> None:
+    async def _failed(self, asked: AskedChild, error: dict[str, Any], *, heals: bool) -> None:
         record = asked.record
         assert record is not None
-        error, heals = failure_of(child, ledger)
         failures, retries = record.failures, asked.policy.retries or 0
         final = failures >= retries or not heals
         next_attempt_at = None if final else self._clock.now() + delay_after(failures + 1, asked.policy.retry_delay)
@@ -92,26 +120,31 @@ class Children:
     async def cancel(self, asked: AskedChild, reason: str) -> None:
         """Cancel a child and wait until it has ended, its own undo included."""
         record = self._writer.ledger.operations.get(asked.key)
-        if record is None or record.child is None or not record.open:
-            return
-        await self._runs.cancel_child(record.child, reason)
-        await self._attempts.wait_for(asked.key)
-        await self._runs.drive_child(record.child)
+        if record is not None and record.open:
+            await self._cancel(asked.key, reason)
 
     async def cancel_all(self, reason: str) -> None:
         """Cancel every child that is still open."""
         for operation in list(self._writer.ledger.operations.values()):
-            if operation.child is not None and operation.open:
-                await self._runs.cancel_child(operation.child, reason)
-                await self._attempts.wait_for(operation.key)
-                await self._runs.drive_child(operation.child)
+            if operation.open:
+                await self._cancel(operation.key, reason)
+
+    async def _cancel(self, key: str, reason: str) -> None:
+        child = self._writer.ledger.children.get(key)
+        if child is not None:
+            self._put_down.add(key)
+            await self._runs.cancel_child(child, reason)
+            await self._attempts.wait_for(key)
+            with suppress(NotFound):  # it was recorded and never made
+                await self._runs.drive_child(child, self._park_after)
 
 
 def failure_of(child: str, ledger: Ledger) -> tuple[dict[str, Any], bool]:
     """The error of a child that failed or was cancelled, naming the deepest run and step, and whether a retry may heal it."""
     if ledger.cancelled is not None:
         message = f"child run {child} was cancelled: {ledger.cancelled.get('reason')}"
-        return {"type": "RunCancelled", "module": None, "mro": [], "message": message, "trace": "", "child": child}, False
+        where = {"run": child, "step": None}
+        return {"type": "RunCancelled", "module": None, "mro": [], "message": message, "trace": "", "child": where}, False
     error = dict(ledger.error or {})
-    error.setdefault("child", child)
+    error["child"] = error.get("child") or {"run": child, "step": error.get("step")}
     return error, bool(error.pop("heals", False))

@@ -48,7 +48,8 @@ def refuse_if_owned(owners: Owners, run: RunRow, *, takeover: bool = False) -> N
 def claim_drafts(owners: Owners, run: RunRow, ledger: Ledger, cause: Cause, version: str) -> tuple[list[Draft], Verb | None]:
     """The events of a claim in their order, and the transition that goes with it.
 
-    Every attempt that is still open belongs to a process that is gone: it is recorded as interrupted.
+    Every attempt that is still open belongs to a process that is gone: it is recorded as interrupted. Not so a child run, which
+    is found again as it stands.
     """
     drafts: list[Draft] = []
     if run.owner is not None:
@@ -70,7 +71,7 @@ def claim_drafts(owners: Owners, run: RunRow, ledger: Ledger, cause: Cause, vers
     drafts += [
         cut_off(operation, "TAKEOVER" if cause.takeover else "VANISHED")
         for operation in ledger.operations.values()
-        if operation.open and operation.attempts and operation.last.status == "running"
+        if operation.open and operation.attempts and operation.last.status == "running" and operation.child is None
     ]
     if ledger.version != version:
         drafts.append(Draft(Kind.RUN_MIGRATED, text=body_text(**{"from": ledger.version, "to": version})))

@@ -1,21 +1,25 @@
 """Putting one pass together: pen, attempts, ticks, children and undo for a run that this process has taken."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from flowstone.authoring.definition import Policy
 from flowstone.clock import Clock
-from flowstone.ports import Owners, Store
+from flowstone.errors import FlowError
+from flowstone.journal.ledger import Ledger
+from flowstone.journal.summary import Index
+from flowstone.ports import Change, Owners, RunRow, Store
 from flowstone.running.advance import Pass
 from flowstone.running.attempts import Attempts
 from flowstone.running.children import Children, ChildRuns
 from flowstone.running.compensation import Names
 from flowstone.running.ending import ending_again
 from flowstone.running.output import OutputLog
-from flowstone.running.stopping import Stop
+from flowstone.running.stopping import Stop, halted
 from flowstone.running.taking import Taken
 from flowstone.running.ticking import Ticking
 from flowstone.running.undoing import Undoing
-from flowstone.running.writer import Observe, Writer
+from flowstone.running.writer import Observe, Writer, summary_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class Passing:
             if taken.body is None:
                 await undoing.run(ending_again(taken.ledger))
             else:
-                children = Children(row.id, self.children, writer, attempts, self.clock)
+                children = Children(row.id, self.children, writer, attempts, self.clock, park_after)
                 await Pass(
                     taken.body,
                     writer,
@@ -55,7 +59,18 @@ class Passing:
                     self.stop,
                     park_after=park_after,
                 ).run()
+        except BaseException:
+            self._give_up(row)
+            raise
         finally:
             ticking.stop()
             self.stop.wakes.remove(attempts.wake.set)
             writer.close()
+
+    def _give_up(self, row: RunRow) -> None:
+        """A pass that breaks off leaves its run to others: this process may live on."""
+        with suppress(FlowError):  # it belongs to another process already, or the disk is gone
+            events = self.store.events(row.id)
+            drafts = halted(Ledger(events), "BROKEN_OFF")
+            change = Change(release=True, summary=summary_of(Index().after([*events, *drafts])))
+            self.store.append(row.id, row.epoch, drafts, change)

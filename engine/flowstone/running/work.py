@@ -26,7 +26,7 @@ def _ready(operation: Operation, now: int) -> bool:
         answered = operation.answer is not None and operation.answer.attempt == operation.last.number
         deadline = operation.opened["deadline"]
         return answered or (deadline is not None and deadline <= now)
-    if operation.kind == "child" or operation.last.status == "interrupted":
+    if operation.last.status == "interrupted" or (operation.kind == "child" and operation.last.next_attempt_at is None):
         return operation.answer is not None
     due = operation.wake_at or operation.last.next_attempt_at
     return due is not None and due <= now

@@ -23,4 +23,5 @@ class AskedSleep(Asked[SleepRequest]):
 
     def woken(self) -> Draft:
         """Its completion."""
-        return Draft(Kind.STEP_SUCCEEDED, self.key, 1, body_text(result=None))
+        number = 1 if self.record is None else self.record.last.number
+        return Draft(Kind.STEP_SUCCEEDED, self.key, number, body_text(result=None))

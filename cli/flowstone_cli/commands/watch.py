@@ -1,0 +1,45 @@
+"""`flow watch RUN`: the live view of a run that another process carries out, read from its journal."""
+
+from typing import Annotated
+
+import typer
+
+from flowstone_cli import exit_codes, json_text
+from flowstone_cli.parameters import Run
+from flowstone_cli.progress import Progress
+from flowstone_cli.render import outcome
+from flowstone_cli.session import Session
+
+
+def command(
+    ctx: typer.Context,
+    run: Run,
+    exit_status: Annotated[bool, typer.Option("--exit-status", help="Exit as the run stands: 1 failed, 8 not ended.")] = False,
+) -> int:
+    """Watch a run until it ends or parks. Ctrl-C stops the watching, not the run."""
+    session: Session = ctx.obj
+    row = session.find(run)
+    store = session.store()
+    progress = Progress(session.err, session.tell, session.clock, quiet=session.options.quiet)
+    seen = shown = -1
+    try:
+        for now in session.follow(row.id):
+            events = store.events(row.id, after=seen)
+            if seen == -1:
+                progress.begin(now.workflow, session.short(row.id), events)
+            else:
+                progress.observe(events)
+            seen = events[-1].n if events else seen
+    except KeyboardInterrupt:
+        progress.end()
+        session.say(f"run {session.short(row.id)} goes on: flow watch {session.short(row.id)}")
+        return exit_codes.SIGINT
+    finally:
+        progress.end()
+    view = session.view(store.run(row.id), session.err)
+    code = exit_codes.of_run(view.row.status, view.ledger.error)
+    if not session.options.quiet:
+        session.tell(outcome.block(view, session.err))
+    if session.options.json:
+        session.out.write(json_text.document(view.document))
+    return code if exit_status else exit_codes.OK

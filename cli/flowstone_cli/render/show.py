@@ -1,0 +1,44 @@
+"""`flow show`: a workflow, what it is for, and its input in words."""
+
+from pathlib import Path
+from typing import Any
+
+from flowstone_cli.clean import cells, left, one_line
+from flowstone_cli.render import schema
+from flowstone_cli.render.text import field, line, tsv, wrap
+from flowstone_cli.terminal import Stream
+
+
+def people(shown: dict[str, Any], start: Path, stream: Stream) -> str:
+    """Name, place and version; the description; the input, field by field; the command that starts it."""
+    file = Path(shown["file"])
+    place = f"{file.relative_to(start) if file.is_relative_to(start) else file}:{shown['line']}"
+    facts = f"   {place}, version {shown['version'][:6]}"
+    made = line(stream, one_line(shown["name"]), (facts, "quiet"))
+    for paragraph in shown["description"].strip().split("\n"):
+        made += "".join(line(stream, piece) for piece in wrap(one_line(paragraph), stream.width))
+    made += "\n" + _input(shown["input"], stream)
+    command = f"flow run {shown['name']}{schema.example_of(shown['input'])}"
+    return made + field(stream, "try", command, whole=True)
+
+
+def piped(shown: dict[str, Any]) -> str:
+    """The same in a pipe: `field TAB value`; for each field of the input its path, what it takes, and whether it is required."""
+    made = "".join(tsv(name, shown[name]) for name in ("name", "kind", "description", "file", "line", "version"))
+    for one in schema.fields_of(shown["input"]):
+        made += tsv("input", one.path, one.words, "required" if one.required else "optional")
+    return made
+
+
+def _input(taken: dict[str, Any], stream: Stream) -> str:
+    if taken == {}:
+        return field(stream, "input", "any JSON value")
+    fields = schema.fields_of(taken)
+    if not fields:
+        return field(stream, "input", "none")
+    width = max(cells(one_line(one.path)) for one in fields)
+    made = ""
+    for number, one in enumerate(fields):
+        name = left(one_line(one.path), width) + "  " if one.path else ""
+        made += field(stream, "input" if number == 0 else "", name + one.words, whole=True)
+    return made

@@ -1,0 +1,51 @@
+"""The code of runs: a workflow's definition, source and arguments, as a library has them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from flowstone.authoring.definition import Policy, WorkflowDefinition, definition_of
+from flowstone.authoring.inputs import bind
+from flowstone.errors import LoadFailed
+from flowstone.ports import Library, Source
+from flowstone.running.body import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """Makes programs of the workflows in `library`; `policy` holds for steps that say nothing themselves."""
+
+    library: Library
+    policy: Policy
+
+    def definition(self, workflow: str) -> WorkflowDefinition:
+        """The definition of a workflow. Raises NotFound, LoadFailed."""
+        definition = definition_of(self.library.load(workflow))
+        if not isinstance(definition, WorkflowDefinition):
+            raise LoadFailed(f"{workflow} is not a workflow")
+        return definition
+
+    def source(self, workflow: str) -> Source:
+        """The source of a workflow's body, with its version."""
+        version = self.library.version(workflow)
+        return Source(version.hash, workflow, version.source)
+
+    def program(self, workflow: str, data: Any, *, where: str) -> Program:
+        """The program of a run with the input `data`. Raises NotFound, LoadFailed, BadData (`where` names the input in it)."""
+        definition = self.definition(workflow)
+        arguments, named = bind(definition, data, where=where)
+        return Program(
+            workflow=definition,
+            arguments=arguments,
+            named=named,
+            source=self.source(workflow),
+            find_step=self.library.step,
+            find_workflow=self._find_workflow,
+            policy=self.policy,
+        )
+
+    def _find_workflow(self, function: Any) -> WorkflowDefinition | None:
+        """The workflow that a function or a name given to `flow.do` is, if it is one."""
+        if isinstance(function, str):
+            return self.definition(function) if function in self.library.names() else None
+        found = definition_of(function)
+        return found if isinstance(found, WorkflowDefinition) else None
