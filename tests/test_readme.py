@@ -84,8 +84,7 @@ class Terminal:
                 written += piece
         os.close(ours)
         code = process.wait(timeout=60)
-        lines = written.decode().replace("\r\n", "\n").split("\n")
-        return "\n".join(line.rpartition("\r\x1b[K")[2] for line in lines), code
+        return on_screen(written.decode()), code
 
     def run_ids(self) -> list[str]:
         """The runs of the folder, oldest first."""
@@ -94,6 +93,32 @@ class Terminal:
             return []
         with closing(sqlite3.connect(db)) as connection:
             return [row[0] for row in connection.execute("select id from runs order by seq")]
+
+
+def on_screen(written: str) -> str:
+    """What a terminal shows in the end: lines are drawn over where the cursor goes back."""
+    lines: list[str] = [""]
+    row = column = 0
+    for text, control, amount, letter in re.findall(r"([^\r\n\x1b]+)|([\r\n])|\x1b\[([?\d;]*)([A-Za-z])", written):
+        if text:
+            lines[row] = lines[row][:column].ljust(column) + text + lines[row][column + len(text) :]
+            column += len(text)
+        elif control == "\n":  # the terminal writes \r before it
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif control == "\r" or letter == "G":
+            column = 0
+        elif letter == "A":
+            row = max(0, row - int(amount or 1))
+        elif letter == "B":
+            row = min(len(lines) - 1, row + int(amount or 1))
+        elif letter in ("K", "J"):
+            lines[row] = "" if amount == "2" else lines[row][:column]
+            if letter == "J":
+                del lines[row + 1 :]
+        else:
+            assert letter in "mhl", f"this test knows no ESC [{amount}{letter}"
+    return "\n".join(lines)
 
 
 def shown_ids() -> list[str]:
@@ -122,7 +147,9 @@ def masked(text: str, ids: list[str], folder: str) -> str:
     text = re.sub(r'"bytes": \d+', '"bytes": SIZE', text)
     text = re.sub(r"  \d+ cuts? hides? \S+", "", text)
     text = re.sub(r"\+?\b\d+(\.\d+)?( ms|ms|s|m\d+s|d\d+h|d|h\d*m?)( ago)?(?![\w.])", "TIME", text)
-    lines = (re.sub(r"[█▏▎▍▌▋▊▉▐─┬┄│/!·✓✗][█▏▎▍▌▋▊▉▐─┬┄│/!·✓✗ ]*( \w+)?$", "", line.rstrip()).split() for line in text.splitlines())
+    cells = "█▏▎▍▌▋▊▉▐─┬┄│/!·✓✗"
+    bars = re.compile(rf"[{cells}][{cells} ]*( \w+)?$")
+    lines = (bars.sub("", line.rstrip()).split() for line in text.splitlines())
     axis = re.compile(r"(0|TIME|/+|[─┬ ]+|\+)+")
     return "\n".join(" ".join(line) for line in lines if line and not axis.fullmatch(" ".join(line)))
 

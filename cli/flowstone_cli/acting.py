@@ -4,22 +4,26 @@ import asyncio
 import gc
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from flowstone.authoring.loader import Library
 from flowstone.engine import Engine
-from flowstone.errors import UsageError
-from flowstone.ports import RunRow
+from flowstone.errors import FlowError, TryAgain, UsageError
+from flowstone.journal.states import SETTLED
+from flowstone.ports import Life, RunRow
 from flowstone.running.output import OutputLog
+from flowstone.worker import drive_unfollowed
 from flowstone_cli import exit_codes, json_text
 from flowstone_cli.capture import Capture
 from flowstone_cli.progress import Progress
 from flowstone_cli.render import outcome
 from flowstone_cli.session import Mode, Session
 from flowstone_cli.view import RunView
+
+T = TypeVar("T")
 
 _SIGNALS = {"STOPPED": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGHUP": signal.SIGHUP}
 """Stop code of the engine → the signal that asks for it."""
@@ -28,11 +32,14 @@ _SIGNALS = {"STOPPED": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGHUP": signa
 class Acting:
     """An engine at work for one command. While it is entered, stdout belongs to the answer."""
 
-    def __init__(self, session: Session, mode: Mode) -> None:
+    def __init__(self, session: Session, mode: Mode, *, quiet: bool = False) -> None:
+        """`quiet`: no progress, for commands that act on several runs."""
         self.session = session
         session.store(mode)
         self.out, err = session.out, session.err  # judged before the streams are exchanged
-        self.progress = Progress(err, session.tell, session.clock, quiet=session.options.quiet)
+        self.progress = Progress(err, session.tell, session.clock, quiet=quiet or session.options.quiet)
+        self._gone_on: list[str] = []
+        """Parents that went on after the run that the command names."""
         self._output = OutputLog(session.clock, self.progress.echo)
         self._capture = Capture(self._output.write)
         library = Library(session.settings.dir, session.settings.root)
@@ -49,7 +56,7 @@ class Acting:
     def __enter__(self) -> "Acting":
         gc.enable()
         self._capture.__enter__()
-        self.out.file = self._capture.answer
+        self.out.file, self.session.err.file = self._capture.answer, self._capture.talk
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -57,38 +64,88 @@ class Acting:
         self.progress.end()
 
     def drive(self, run_id: str, verb: str, park_after: int | None) -> RunRow:
-        """Carry the run on until it ends, parks, or a signal stops it. `park_after`: see `Engine.drive`."""
+        """Carry the run on until it ends, parks, or a signal stops it; its parents too, if that gets them further.
 
+        `park_after`: see `Engine.drive`.
+        """
         row = self.session.store().run(run_id)
         if self.session.life(row) == "alive" and row.owner != self.session.owners.enlist():
             pid = self.session.owners.facts(row.owner or "").pid
             self.session.say(f"process {pid} executes the run: following it")
 
-        async def driven() -> RunRow:
-            with _signals(asyncio.get_running_loop(), self._stop):
-                return await self.engine.drive(run_id, park_after=park_after, verb=verb)
+        self.progress.begin(f"{row.workflow} {self.session.short(run_id)}", self.session.store().events(run_id))
 
-        return asyncio.run(driven())
+        async def driven() -> RunRow:
+            row = await self.engine.drive(run_id, park_after=park_after, verb=verb)
+            await self._drive_parents(row, verb, park_after)
+            return row
+
+        return self.carry_out(driven())
+
+    async def _drive_parents(self, row: RunRow, verb: str, park_after: int | None) -> None:
+        while row.status in SETTLED and row.parent_run is not None and self.engine.stop.code is None:
+            before = self.session.store().run(row.parent_run)
+            if self.engine.life(before) not in (None, Life.DEAD):
+                return
+            try:
+                row = await self.engine.drive(before.id, park_after=park_after, verb=verb, follow=False)
+            except FlowError as error:
+                self._say(f"its parent {before.id} does not go on: {error.message}")
+                return
+            if row.events == before.events:
+                return
+            self._gone_on.append(row.id)
+
+    def sweep(self, row: RunRow) -> RunRow | None:
+        """Carry on a run that a sweep has found, without waiting; None if nothing is to be done or another process was first."""
+        try:
+            after = self.carry_out(drive_unfollowed(self.engine, row))
+        except TryAgain:
+            return None
+        return after if after.events != row.events else None
+
+    def carry_out(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run the engine's work; a signal stops the engine."""
+
+        async def heeding_signals() -> T:
+            with _signals(asyncio.get_running_loop(), self._stop):
+                return await work
+
+        return asyncio.run(heeding_signals())
+
+    @property
+    def stopped_code(self) -> int | None:
+        """The exit code of a command that a signal has stopped."""
+        stopped = self.engine.stop.code
+        return None if stopped is None else 128 + _SIGNALS[stopped]
+
+    def _say(self, text: str) -> None:
+        """One line on stderr while the engine works."""
+        (self.session.say if self.progress.quiet else self.progress.say)(text)
 
     def _stop(self, code: str) -> None:
         stop = self.engine.stop
         if stop.code is not None:  # the second signal leaves at once; the journal has all that is acknowledged
             self.progress.end()
             os._exit(128 + _SIGNALS[code])
-        self.session.say("stopping: what runs gets 10 seconds; once more to leave at once")
+        self._say("stopping: what runs gets 10 seconds; once more to leave at once")
         stop.set(code)
 
-    def conclude(self, run_id: str, *, answer: bool = False) -> int:
-        """Tell how the run stands and return the exit code. `answer`: print the output of a completed run on stdout."""
+    def conclude(self, run_id: str, *, answer: bool = False, code: int | None = None) -> int:
+        """Tell how the run stands and return the exit code: the run's, or `code`.
+
+        `answer`: print the output of a completed run on stdout.
+        """
         session = self.session
         view = session.view(session.store().run(run_id), session.err)
-        stopped = self.engine.stop.code
-        code = exit_codes.of_run(view.row.status, view.ledger.error)
-        if stopped is not None and view.row.finished_at is None:
-            code = 128 + _SIGNALS[stopped]
+        if code is None:
+            ended = view.row.status in SETTLED
+            code = exit_codes.of_row(view.row) if ended or self.stopped_code is None else self.stopped_code
         self.progress.end({"status": view.phase.value, "id": run_id, "exit": code, "next": view.next})
         if not session.options.quiet or code != exit_codes.OK:
             session.tell(outcome.block(view, session.err))
+            for parent in self._gone_on:
+                session.tell(outcome.block(session.view(session.store().run(parent), session.err), session.err))
         if session.options.json:
             self.out.write(json_text.document(view.document))
         elif answer and code == exit_codes.OK:

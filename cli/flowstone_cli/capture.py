@@ -1,7 +1,7 @@
 """Keeps stdout for the answer while user code runs: whatever a step writes there goes into its output log instead.
 
-Three kinds of writers: Python's sys.stdout and sys.stderr (attributed to the step that writes), file descriptor 1 (os.write,
-C code, child processes; through a pipe), and descriptor 2, which stays as it is.
+Two kinds of writers: Python's sys.stdout and sys.stderr (attributed to the step that writes), and file descriptors 1 and 2
+(os.write, C code, child processes; each through a pipe).
 """
 
 import io
@@ -14,50 +14,68 @@ from typing import Any, TextIO
 Take = Callable[[str, str], None]
 """Takes ("out" or "err", text); called from any thread."""
 
-_LAST_WORDS = 1.0
-"""Seconds to wait at the end for what is still in the pipe; a child that keeps it open must not keep us."""
+_LAST_WORDS = 0.5
+"""Seconds to wait at the end for what is still in a pipe; a child that keeps it open must not keep us."""
 
 
 class Capture:
-    """While it is entered, file descriptor 1 and Python's streams lead to `take`; `answer` is the real stdout."""
+    """While it is entered, file descriptors 1 and 2 and Python's streams lead to `take`.
+
+    `answer` is the real stdout and `talk` the real stderr, also after the end; None if it was closed from the start.
+    """
 
     def __init__(self, take: Take) -> None:
         self._take = take
         self._real_out = sys.stdout
         self._real_err = sys.stderr
         self.answer: TextIO | None = None
-        """The real stdout, also after the end; None if it was closed from the start."""
+        self.talk: TextIO | None = None
+        self._readers: list[threading.Thread] = []
 
     def __enter__(self) -> "Capture":
-        if self._real_out is not None:
-            self._real_out.flush()
-            encoding = self._real_out.encoding
-            self.answer = open(os.dup(1), "w", encoding=encoding, errors="backslashreplace")  # noqa: PTH123  a descriptor
-        reading, writing = os.pipe()
-        os.dup2(writing, 1)
-        os.close(writing)
-        self._reader = threading.Thread(target=self._read, args=(reading,), name="flow-stdout", daemon=True)
-        self._reader.start()
+        self.answer, self.talk = _kept(self._real_out, 1), _kept(self._real_err, 2)
+        self._stderr = os.dup(2)
+        for descriptor, name in ((1, "out"), (2, "err")):
+            reading, writing = os.pipe()
+            os.dup2(writing, descriptor)
+            os.close(writing)
+            reader = threading.Thread(target=self._read, args=(reading, name), name=f"flow-std{name}", daemon=True)
+            reader.start()
+            self._readers.append(reader)
         sys.stdout = _Writer(self._take, "out", 1, self._real_out)
         sys.stderr = _Writer(self._take, "err", 2, self._real_err)
         return self
 
     def __exit__(self, *_error: object) -> None:
         sys.stdout, sys.stderr = self._real_out, self._real_err
-        if self._real_out is not None:
-            self._real_out.flush()
+        for real in (self._real_out, self._real_err):
+            if real is not None:
+                real.flush()
+        os.dup2(self._stderr, 2)
+        os.close(self._stderr)
         # Not back to the real stdout: a thread that a step left behind may still print.
         os.dup2(2, 1)
-        self._reader.join(_LAST_WORDS)
+        for reader in self._readers:
+            reader.join(_LAST_WORDS)
 
-    def _read(self, descriptor: int) -> None:
+    def _read(self, descriptor: int, name: str) -> None:
         import codecs
 
         decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
         with open(descriptor, "rb", buffering=0) as pipe:
             while data := pipe.read(65536):
-                self._take("out", decoder.decode(data))
-        self._take("out", decoder.decode(b"", final=True))
+                self._take(name, decoder.decode(data))
+        self._take(name, decoder.decode(b"", final=True))
+
+
+def _kept(real: TextIO | None, descriptor: int) -> TextIO | None:
+    """The real stream under another descriptor."""
+    if real is None:
+        return None
+    real.flush()
+    return open(  # noqa: PTH123  a descriptor
+        os.dup(descriptor), "w", encoding=real.encoding, errors="backslashreplace", buffering=1
+    )
 
 
 class _Writer(io.TextIOBase):

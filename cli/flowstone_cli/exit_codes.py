@@ -1,9 +1,11 @@
 """Exit codes: the one table, and which code an error or a run's end gives."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flowstone.errors import FlowError
+from flowstone.ports import RunRow
 
 OK = 0
 RUN_FAILED = 1
@@ -20,6 +22,7 @@ TRY_AGAIN = 75
 REFUSED = 76
 NOT_ALLOWED = 77
 CONFIG = 78
+TIMED_OUT = 124
 SIGHUP = 129
 SIGINT = 130
 PIPE = 141
@@ -41,6 +44,7 @@ TABLE: tuple[tuple[int, str, str], ...] = (
     (REFUSED, "refused", "recorded history and code disagree; the run is untouched"),
     (NOT_ALLOWED, "not allowed", "approver policy, or a database that cannot be written"),
     (CONFIG, "config", "flow.toml or [tool.flow] is wrong"),
+    (TIMED_OUT, "timed out", "the time given was up; the run is as it is"),
     (SIGHUP, "hangup", "stopped by SIGHUP"),
     (SIGINT, "interrupt", "stopped by Ctrl-C"),
     (PIPE, "broken pipe", "the reader of the output went away"),
@@ -75,3 +79,13 @@ def of_run(status: str, error: Mapping[str, Any] | None = None) -> int:
     if status == "failed" and (error or {}).get("code") == "UNDO_FAILED":
         return UNDO_FAILED
     return _ENDS.get(status, NOT_FINISHED)
+
+
+def of_row(row: RunRow) -> int:
+    """The same by the run's row alone."""
+    return of_run(row.status, json.loads(row.error) if row.error else None)
+
+
+def worst(codes: Iterable[int]) -> int:
+    """One code for several runs: the one that most wants somebody to look."""
+    return max(codes, key=(OK, NOT_FINISHED, CANCELLED, RUN_FAILED, UNDO_FAILED).index)

@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
+import shlex
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ from flowstone_cli import strict_json
 
 LARGEST = 16 * 1024 * 1024
 """Bytes of one file."""
+
+_IS_TEXT = re.compile(r"should be (text|string)\b")
 
 
 @dataclass(slots=True)
@@ -52,6 +56,19 @@ def read(files: Sequence[str], sets: Sequence[str], set_strs: Sequence[str], arg
             made.value, made.given = {}, True
         _put(made.value, path.split("."), _set_value(text, as_text, f"{option} {path}"), option)
     return made
+
+
+def as_text(arguments: Sequence[str], violations: Iterable[str]) -> str | None:
+    """The same command with --set-str where a value of --set was taken for JSON and should be text; None if none was."""
+    wanted = {path.removeprefix("$.") for path, said in (line.split(maxsplit=1) for line in violations) if _IS_TEXT.match(said)}
+    made, changed = list(arguments), False
+    for number, argument in enumerate(arguments):
+        option, equals, assignment = argument.partition("=")
+        if not equals and number + 1 < len(arguments):
+            assignment = arguments[number + 1]
+        if option == "--set" and assignment.partition("=")[0] in wanted:
+            made[number], changed = "--set-str" + argument.removeprefix("--set"), True
+    return shlex.join(["flow", *made]) if changed else None
 
 
 def _in_order(sets: Sequence[str], set_strs: Sequence[str], arguments: Sequence[str]) -> Iterator[tuple[bool, str]]:

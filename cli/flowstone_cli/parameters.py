@@ -4,7 +4,10 @@ from typing import Annotated
 
 import typer
 
+from flowstone.errors import BadData, UsageError
+
 Run = Annotated[str, typer.Argument(metavar="RUN", help="An id, the start of one, @last, @failed, key:KEY.", show_default=False)]
+Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs, each as RUN elsewhere.", show_default=False)]
 Reason = Annotated[str | None, typer.Argument(metavar="[REASON]", help="The gate, if several are open.", show_default=False)]
 Input = Annotated[
     list[str], typer.Option("-i", "--input", metavar="FILE|-", help="JSON; repeated ones are merged.", show_default=False)
@@ -24,3 +27,13 @@ Comment = Annotated[str | None, typer.Option("--comment", metavar="TEXT", help="
 By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who answers, if not you.", show_default=False)]
 NoResume = Annotated[bool, typer.Option("--no-resume", help="Only record the answer.")]
 Early = Annotated[bool, typer.Option("--early", help="Keep the answer for a gate not reached yet.")]
+
+
+def microseconds(option: str, text: str) -> int:
+    """The duration that an option was given. Raises UsageError for text that is none."""
+    from flowstone.values.duration import parse
+
+    try:
+        return parse(text)
+    except BadData as error:
+        raise UsageError(f"{option}: {error.message}", hint=error.hint) from None

@@ -1,30 +1,40 @@
-"""Progress of a run on stderr: one line that is redrawn for people; in a pipe, in CI, on a plain terminal one per event."""
+"""Progress of a run on stderr: a live view for people; in a pipe, in CI, on a plain terminal one line per event.
 
-import json
+A thread of its own folds, draws and writes: whoever observes only hands events over, however slow the terminal is.
+"""
+
 import os
+import signal
 import threading
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from flowstone.clock import Clock, to_rfc3339
+from flowstone.clock import Clock
 from flowstone.journal.events import Event, Kind
 from flowstone.journal.labels import label_of
-from flowstone.journal.words import duration_words
-from flowstone_cli.clean import clean, fit, head, left, one_line
+from flowstone_cli.clean import clean, fit, one_line
+from flowstone_cli.render.live import Live
+from flowstone_cli.render.plain import Fields, Plain
+from flowstone_cli.render.region import Region
 from flowstone_cli.terminal import Stream
 
-SECOND = 1_000_000
-_FRAME = 0.1
+FRAME = 0.1
 """Seconds between two drawings."""
-_QUIET_FOR = 30.0
+SILENCE = 30.0
 """Seconds without a line after which a plain one says that the run is alive."""
-_NAME_WIDTH = 28
-
-Fields = dict[str, Any]
+STOPS = "Ctrl-C stops the run, twice at once"
+MOST_LINES = 1000
+"""Lines of output between two drawings; more than that nobody reads, and `flow logs` has them."""
+STALL = 500_000
+"""Microseconds between two drawings after which something may have happened to the process."""
+LAST_DRAWING = 1.0
+"""Seconds that the end waits for a drawing that is being written: a terminal may be held (Ctrl-S)."""
 
 
 def is_live(stream: Stream) -> bool:
-    """Whether a line may be redrawn on this stream."""
+    """Whether lines may be redrawn on this stream."""
     plain = os.environ.get("CI") or os.environ.get("ACCESSIBLE") or os.environ.get("TERM") == "dumb"
     return stream.terminal and not plain
 
@@ -32,197 +42,214 @@ def is_live(stream: Stream) -> bool:
 class Progress:
     """Shows the events of one run as they land, and what its steps print. Called from any thread."""
 
-    def __init__(self, stream: Stream, tell: Callable[[str], None], clock: Clock, *, quiet: bool) -> None:
+    def __init__(
+        self, stream: Stream, tell: Callable[[str], None], clock: Clock, *, quiet: bool, silence: float = SILENCE
+    ) -> None:
         self._stream = stream
         self._tell = tell
         self._clock = clock
-        self._quiet = quiet
+        self.quiet = quiet
+        self._silence = silence
         self._live = is_live(stream)
+        self._plain = Plain(clock.now())
+        self._view = Live("", STOPS)
+        self._begun = False
+        self._region = Region()
         self._lock = threading.RLock()
-        self._begin = clock.now()
-        self._starts: dict[str, int] = {}
-        self._policies: dict[str, int | None] = {}
+        """Guards what is handed over; held for a moment only, except while a plain line is written."""
+        self._drawing = threading.RLock()
+        """Guards the view and the screen; held while the terminal takes a drawing."""
+        self._events: deque[Event] = deque()
         self._partial: dict[tuple[str | None, str], str] = {}
-        self._drawn = False
+        self._said: deque[str] = deque(maxlen=MOST_LINES)
+        """Lines of output that are not on the screen for good yet; the newest one waits in the view."""
+        self._dropped = 0
         self._over = threading.Event()
         self._spoke = threading.Event()
-        self._ticker = threading.Thread(target=self._tick, name="flow-progress", daemon=True)
+        self._before: Any = None
         if not quiet:
-            self._ticker.start()
+            if self._live and threading.current_thread() is threading.main_thread():
+                self._before = signal.signal(signal.SIGCONT, self._continued)
+            threading.Thread(target=self._draw_often if self._live else self._speak, name="flow-progress", daemon=True).start()
 
-    def observe(self, events: Iterable[Event]) -> None:
+    def begin(self, title: str, events: Iterable[Event], *, hint: str = STOPS) -> None:
+        """Say which run it is (workflow and id), and what has happened before; in plain form that is not told again."""
+        if self.quiet:
+            return
+        with self._drawing:
+            self._view, self._begun = Live(title, hint), True
+            self._events.clear()
+            for event in events:
+                if self._live:
+                    self._view.take(event, self._stream)
+                else:
+                    self._plain.note(event)
+
+    def observe(self, events: Sequence[Event]) -> None:
         """Take events that have landed."""
+        if self.quiet:
+            return
+        if self._live:
+            self._events.extend(events)
+            for event in events:
+                if event.kind in (Kind.STEP_FAILED, Kind.STEP_SUCCEEDED):
+                    self._end_lines(event.step)
+            return
         with self._lock:
             for event in events:
-                ms = self._note(event)
-                if not self._quiet:
-                    line = self._live_line(event, ms) if self._live else self._plain_line(event, ms)
-                    if line:
-                        self._write(line)
+                line = self._plain.line(event, self._clock.now())
+                if line:
+                    self._write(line + "\n")
 
     def echo(self, step: str | None, stream: str, text: str) -> None:
         """Show what a step (None: the body) has printed."""
-        if self._quiet or not text:
+        if self.quiet or not text:
             return
         with self._lock:
-            lines = (self._partial.pop((step, stream), "") + text).split("\n")
-            if lines[-1]:
-                self._partial[step, stream] = lines[-1]
-            self._echo_lines(step, lines[:-1])
+            *whole, rest = (self._partial.pop((step, stream), "") + text).split("\n")
+            if rest:
+                self._partial[step, stream] = rest
+            self._take_lines(step, whole)
+
+    def say(self, text: str) -> None:
+        """One line of our own while the run goes on."""
+        if self.quiet:
+            return
+        with self._lock:
+            if self._live:
+                self._said.append(one_line(text) + "\n")
+            else:
+                self._write(one_line(text) + "\n")
 
     def end(self, final: Fields | None = None) -> None:
-        """No more will come: the redrawn line goes away; in plain form the last line says how it ended."""
+        """No more will come: the view goes away; in plain form the last line says how it ended."""
+        self._over.set()
+        self._spoke.set()
+        if self.quiet:
+            return
         with self._lock:
-            self._over.set()
-            self._spoke.set()
-            for (step, _), text in self._partial.items():
-                self._echo_lines(step, [text])
-            self._partial.clear()
-            self._erase()
-            if final is not None and not self._live and not self._quiet:
-                status = str(final.pop("status"))
-                self._write(self._line("run", status, final))
+            for step, stream in list(self._partial):
+                self._take_lines(step, [self._partial.pop((step, stream))])
+            if not self._live and final is not None:
+                self._write(self._plain.said("run", str(final.pop("status")), final, self._clock.now()) + "\n")
+        if not self._live or not self._drawing.acquire(timeout=LAST_DRAWING):
+            return
+        try:
+            text = self._region.erased(self._folded(self._stream) + self._taken(keep=False))
+            if text:
+                self._tell(text)
+        finally:
+            self._drawing.release()
+        if self._before is not None:
+            signal.signal(signal.SIGCONT, self._before)
+            self._before = None
 
-    def _echo_lines(self, step: str | None, lines: list[str]) -> None:
+    # output
+
+    def _end_lines(self, step: str | None) -> None:
+        """An attempt has ended: what it printed last is a line, so that the next attempt begins one."""
+        with self._lock:
+            for stream in ("out", "err"):
+                text = self._partial.pop((step, stream), None)
+                if text is not None:
+                    self._take_lines(step, [text])
+
+    def _take_lines(self, step: str | None, lines: list[str]) -> None:
         if not lines:
             return
-        self._erase()
-        if self._stream.terminal:
-            bar = self._stream.glyph("│")
-            name = f"{one_line(label_of(step))}: " if step is not None else ""
-            self._tell("".join(f"{bar} {name}{clean(line)}\n" for line in lines))
-        else:
-            self._tell("".join(clean(line) + "\n" for line in lines))
-        self._spoke.set()
-
-    def _write(self, line: str) -> None:
-        self._erase()
-        self._tell(line + "\n")
-        self._spoke.set()
-
-    # bookkeeping
-
-    def _note(self, event: Event) -> int | None:
-        """Keep what runs; the milliseconds that an ending attempt took."""
-        if event.step is None:
-            return None
-        if event.kind == Kind.STEP_STARTED:
-            self._starts[event.step] = event.at
-            policy = event.body().get("policy")
-            if policy is not None:
-                self._policies[event.step] = policy.get("max_attempts") or (policy.get("retries") or 0) + 1
-            return None
-        if event.kind in (Kind.STEP_SUCCEEDED, Kind.STEP_FAILED, Kind.STEP_INTERRUPTED, Kind.STEP_CANCELLED):
-            start = self._starts.pop(event.step, None)
-            return None if start is None else max(0, event.at - start) // 1000
-        return None
-
-    def _attempt(self, event: Event) -> str:
-        most = self._policies.get(event.step or "")
-        return f"{event.attempt}/{most}" if most else str(event.attempt)
-
-    # one line per event
-
-    def _line(self, subject: str, word: str, fields: Fields) -> str:
-        seconds = max(0, self._clock.now() - self._begin) / SECOND
-        parts = [f"{name}={_field(value)}" for name, value in fields.items() if value is not None]
-        return " ".join([f"{seconds:.3f}", one_line(subject), word, *parts])
-
-    def _plain_line(self, event: Event, ms: int | None) -> str | None:
-        body = event.body()
-        fields = self._plain_fields(event, body, ms)
-        if fields is None:
-            return None
-        word = body["outcome"] if event.kind == Kind.GATE_CLOSED else _WORDS.get(event.kind, event.kind.partition(".")[2])
-        return self._line(event.step or "run", word, fields)
-
-    def _plain_fields(self, event: Event, body: Fields, ms: int | None) -> Fields | None:
-        match event.kind:
-            case Kind.RUN_CREATED:
-                return {"workflow": body["workflow"], "key": body.get("key")}
-            case Kind.STEP_STARTED:
-                return {"attempt": self._attempt(event)}
-            case Kind.STEP_SUCCEEDED | Kind.STEP_INTERRUPTED | Kind.STEP_CANCELLED:
-                return {"ms": ms}
-            case Kind.STEP_FAILED:
-                due = body.get("next_attempt_at")
-                retry = None if due is None else max(0, due - event.at) // 1000
-                return {"attempt": self._attempt(event), "ms": ms, "error": _error(body["error"]), "retry_in_ms": retry}
-            case Kind.SLEEP_STARTED:
-                return {"wake_at": to_rfc3339(body["wake_at"])}
-            case Kind.GATE_OPENED:
-                deadline = body.get("deadline")
-                return {"expires": None if deadline is None else to_rfc3339(deadline)}
-            case Kind.GATE_CLOSED:
-                return {"by": (body.get("by") or {}).get("user")}
-            case Kind.GATE_REFUSED:
-                return {"error": body["error"].get("message")}
-            case Kind.RUN_INTERRUPTED | Kind.RUN_SUSPENDED:
-                return {"code": body.get("code")}
-            case Kind.RUN_RESUMED:
-                return {"cause": body.get("cause")}
-            case Kind.RUN_CANCELLING | Kind.RUN_REOPENED | Kind.RUN_MIGRATED:
-                return {}
-        return None
-
-    # one line that is redrawn
-
-    def _live_line(self, event: Event, ms: int | None) -> str | None:
-        """What stays on the screen: failed attempts only; how the run ends is told after the end."""
-        if event.kind != Kind.STEP_FAILED:
-            return None
-        body = event.body()
-        due = body.get("next_attempt_at")
-        if due is None:
-            return None
-        sign = self._stream.paint(self._stream.glyph("retrying"), "retrying")
-        name = left(fit(one_line(label_of(event.step or "")), _NAME_WIDTH), _NAME_WIDTH)
-        wait = duration_words(due - event.at)
-        took = duration_words((ms or 0) * 1000)
-        rest = f"{took:>7}  attempt {event.attempt} failed, next in {wait}: {one_line(_error(body['error']))}"
-        return f"{sign} {name} {head(rest, max(8, self._stream.width - _NAME_WIDTH - 4), self._stream.glyph('…'))}"
-
-    def _tick(self) -> None:
-        if self._live:
-            while not self._over.wait(_FRAME):
-                with self._lock:
-                    if not self._over.is_set():
-                        self._draw()
+        if not self._stream.terminal:
+            self._write("".join(clean(line) + "\n" for line in lines))
             return
+        shown = [self._output_line(step, line) for line in lines]
+        if self._live and not self._over.is_set():
+            self._dropped += max(0, len(self._said) + len(shown) - MOST_LINES)
+            self._said.extend(shown)
+        else:
+            self._write("".join(shown))
+
+    def _output_line(self, step: str | None, text: str) -> str:
+        name = f"{one_line(label_of(step))}: " if step is not None else ""
+        return f"{self._stream.glyph('│')} {name}{clean(text)}\n"
+
+    def _write(self, text: str) -> None:
+        self._tell(text)
+        self._spoke.set()
+
+    def _speak(self) -> None:
+        """In plain form: a line after each long silence."""
         while not self._over.is_set():
             self._spoke.clear()
-            if not self._spoke.wait(_QUIET_FOR):
+            if not self._spoke.wait(self._silence) and not self._over.is_set():
                 with self._lock:
-                    running = ",".join(self._starts) or None
-                    self._write(self._line("run", "alive", {"running": running}))
+                    self._tell(self._plain.alive(self._clock.now()) + "\n")
 
-    def _draw(self) -> None:
-        if not self._starts:
-            self._erase()
-            return
-        step, start = min(self._starts.items(), key=lambda item: item[1])
-        more = f"  and {len(self._starts) - 1} more" if len(self._starts) > 1 else ""
-        name = left(fit(one_line(label_of(step)), _NAME_WIDTH), _NAME_WIDTH)
-        took = duration_words(self._clock.now() - start)
-        text = fit(f"{name} {took:>6}{more}", max(8, self._stream.width - 3))
-        sign = self._stream.paint(self._stream.glyph("running"), "running")
-        self._tell(f"\r\x1b[K{sign} {text}")
-        self._drawn = True
+    # the view
 
-    def _erase(self) -> None:
-        if self._drawn:
-            self._tell("\r\x1b[K")
-            self._drawn = False
+    def _draw_often(self) -> None:
+        last = self._clock.now()
+        while not self._over.wait(FRAME):
+            last, before = self._clock.now(), last
+            if not self._in_foreground():
+                self._region.forget()
+                continue
+            if last - before > STALL:  # stopped by Ctrl-Z perhaps: let `_continued` come first
+                continue
+            with self._drawing:
+                if not self._over.is_set():
+                    text = self._drawn()
+                    if text:
+                        self._tell(text)
 
+    def _drawn(self) -> str:
+        """What brings the screen up to date."""
+        width, height = self._size()
+        stream = replace(self._stream, width=width)
+        above = self._folded(stream) + self._taken(keep=True)
+        if not self._begun:
+            return above
+        with self._lock:
+            said = self._said[-1] if self._said else ""
+            for (step, _), text in list(self._partial.items())[-1:]:
+                said = self._output_line(step, text.rpartition("\r")[2])
+        said = fit(one_line(said.removesuffix("\n")), width, stream.glyph("…"))
+        return self._region.drawn(self._view.lines(self._clock.now(), stream, max(1, height // 3), said), width, above)
 
-_WORDS = {Kind.GATE_OPENED.value: "waiting", Kind.SLEEP_STARTED.value: "sleeping"}
+    def _folded(self, stream: Stream) -> str:
+        """The lines that stay on the screen for the events since the last drawing."""
+        made = []
+        while self._events:
+            made.append(self._view.take(self._events.popleft(), stream))
+        return "".join(made)
 
+    def _taken(self, *, keep: bool) -> str:
+        """The lines of output since the last drawing; with `keep` without the newest, which stands in the view."""
+        with self._lock:
+            last = [self._said.pop()] if keep and self._said else []
+            made = "".join(self._said)
+            self._said.clear()
+            self._said.extend(last)
+            dropped, self._dropped = self._dropped, 0
+        return (f"{self._stream.glyph('…')} {dropped:,} lines more: flow logs\n" if dropped else "") + made
 
-def _error(error: Fields) -> str:
-    kind, message = error.get("type"), error.get("message") or ""
-    return f"{kind}: {message}" if kind else message
+    def _size(self) -> tuple[int, int]:
+        """The window as it is now; asked at each drawing, so that nobody needs a signal for it."""
+        try:
+            assert self._stream.file is not None
+            size = os.get_terminal_size(self._stream.file.fileno())
+        except (OSError, ValueError):
+            return self._stream.width, 24
+        return (self._stream.width if os.environ.get("COLUMNS") else size.columns or self._stream.width), size.lines or 24
 
+    def _in_foreground(self) -> bool:
+        """Whether the terminal is ours; a job that was put in the background draws nothing over the shell."""
+        try:
+            assert self._stream.file is not None
+            return os.tcgetpgrp(self._stream.file.fileno()) == os.getpgrp()
+        except (OSError, ValueError):  # not our controlling terminal
+            return True
 
-def _field(value: Any) -> str:
-    text = one_line(str(value))
-    return text if text and not any(char in text for char in ' "=') else json.dumps(text, ensure_ascii=False)
+    def _continued(self, number: int, frame: Any) -> None:
+        # The shell has written since (Ctrl-Z, then fg).
+        self._region.forget()
+        if callable(self._before):
+            self._before(number, frame)

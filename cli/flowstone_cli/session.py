@@ -93,6 +93,12 @@ class Session:
         """What is known of the life of a run's owner: alive, dead, unknown; None without an owner."""
         return None if row.owner is None else self.owners.life(row.owner).value
 
+    def phase(self, row: "RunRow") -> str:
+        """What a run is doing, in one word."""
+        from flowstone.journal.phase import phase_of
+
+        return phase_of(row, self.life(row)).value
+
     def find(self, form: str, mode: Mode = "read") -> "RunRow":
         """The run that RUN stands for; says on stderr which one it is unless that is plain."""
         from flowstone_cli import run_forms

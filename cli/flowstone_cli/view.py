@@ -54,7 +54,7 @@ class RunView:
     @property
     def next(self) -> str | None:
         """The command to type next."""
-        return next_command(self.phase, self.waits, self.id, now=self.now)
+        return next_command(self.phase, self.waits, self.id, now=self.now, ledger=self.ledger)
 
     @property
     def steps_done(self) -> int:

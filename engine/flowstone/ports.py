@@ -121,6 +121,18 @@ class AuditNote:
 
 
 @dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """An audit note as it was written: on which run, beside which event, when."""
+
+    run_id: str
+    n: int
+    at: int
+    action: str
+    by: str
+    """JSON object: who (see identity.who)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Filter:
     """Which runs `runs` lists; None means any."""
 
@@ -286,6 +298,10 @@ class Store(Protocol):
 
     def source(self, version: str) -> Source | None:
         """The stored source of a version."""
+        ...
+
+    def audit(self, run_id: str | None, *, limit: int | None = None) -> list[AuditEntry]:
+        """Who did what by hand on a run (None: on any), newest first."""
         ...
 
     def close(self) -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.engines import Make
 
 from flowstone.testing.throwaway import Throwaway
+from support.engines import Make
 
 
 @pytest.fixture

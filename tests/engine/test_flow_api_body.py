@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from support.engines import Make, failure, output, output_of
 
 from flowstone import Flow, RunCancelled, workflow
 from flowstone.clock import to_datetime
 from flowstone.errors import FlowMisuse
 from flowstone.journal.states import Status
+from support.engines import Make, failure, output, output_of
 
 
 async def same(value: Any) -> Any:
@@ -301,9 +301,7 @@ CURES: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize(("use", "cure"), CURES, ids=lambda value: getattr(value, "__name__", None))
-def test_timers_threads_and_sockets_of_a_body_are_refused_with_the_cure(
-    make: Make, use: Callable[[], Any], cure: str
-) -> None:
+def test_timers_threads_and_sockets_of_a_body_are_refused_with_the_cure(make: Make, use: Callable[[], Any], cure: str) -> None:
     @workflow
     async def body(flow: Flow) -> str:
         try:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from support.engines import Make, output
 
 from flowstone import Flow, current_step, step, workflow
 from flowstone.errors import FlowMisuse, NotFound
 from flowstone.journal.states import Status
 from flowstone.testing.throwaway import Throwaway
+from support.engines import Make, output
 
 
 async def double(number: int) -> int:

@@ -4,10 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.engines import Make, failure, output_of
 
 from flowstone import Flow, workflow
 from flowstone.testing.throwaway import Throwaway
+from support.engines import Make, failure, output_of
 
 
 async def same(value: Any) -> Any:
@@ -15,9 +15,7 @@ async def same(value: Any) -> Any:
 
 
 def keys(engine: Throwaway, run_id: str) -> list[str]:
-    return [
-        event.step or "" for event in engine.events(run_id) if event.kind in ("step.started", "gate.opened", "sleep.started")
-    ]
+    return [event.step or "" for event in engine.events(run_id) if event.kind in ("step.started", "gate.opened", "sleep.started")]
 
 
 def test_operations_of_the_body_itself_have_their_names_as_keys(make: Make) -> None:

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.engines import Make, output_of
 
 from flowstone import Flow, workflow
 from flowstone.errors import Diverged
 from flowstone.journal.states import Status
+from support.engines import Make, output_of
 
 
 async def charge(value: Any = 0) -> Any:

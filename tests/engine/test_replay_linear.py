@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.engines import Make
 
 from flowstone import Flow, workflow
 from flowstone.journal.events import Draft, Kind, body_text
 from flowstone.ports import Change
 from flowstone.testing.throwaway import Throwaway
+from support.engines import Make
 
 
 async def count(number: int) -> int:

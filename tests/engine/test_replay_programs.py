@@ -10,14 +10,14 @@ from random import Random
 from typing import Any
 
 import pytest
-from support.engines import output_of, to_the_end
-from support.programs import Node, Running, program
 
 from flowstone import Flow, workflow
 from flowstone.journal.events import MAIL, Event
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.summary import Index
 from flowstone.testing.throwaway import Throwaway
+from support.engines import output_of, to_the_end
+from support.programs import Node, Running, program
 
 PROGRAMS = 240
 COMPLETIONS = {"step.succeeded", "step.cancelled", "gate.closed"}

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.engines import Make, failure, output, output_of, to_the_end
 
 from flowstone import Flow, StepFailed, workflow
 from flowstone.errors import FlowMisuse
 from flowstone.journal.states import Status
+from support.engines import Make, failure, output, output_of, to_the_end
 
 
 async def after(turns: int) -> int:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from support.engines import Make, failure, output, output_of
 
 from flowstone import Flow, StepFailed, workflow
 from flowstone.errors import UsageError
 from flowstone.journal.states import Status
+from support.engines import Make, failure, output, output_of
 
 
 class Declined(Exception):
@@ -160,9 +160,7 @@ def test_a_body_that_handles_the_failure_completes(make: Make) -> None:
 
 @pytest.mark.parametrize("blocking", [False, True])
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit])
-def test_whatever_a_step_raises_is_its_failure_and_nothing_else(
-    make: Make, kind: type[BaseException], blocking: bool
-) -> None:
+def test_whatever_a_step_raises_is_its_failure_and_nothing_else(make: Make, kind: type[BaseException], blocking: bool) -> None:
     def block() -> None:
         raise kind()
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from support.engines import Make
 
 from flowstone import Flow, workflow
 from flowstone.journal.states import Status
+from support.engines import Make
 
 Ask = Callable[[Flow], Any]
 

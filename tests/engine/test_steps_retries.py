@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.engines import Make, output_of, to_the_end
 
 from flowstone import Flow, NonRetryable, StepFailed, current_step, workflow
 from flowstone.clock import MICROSECONDS
 from flowstone.journal.events import Event
 from flowstone.journal.states import Status
 from flowstone.testing.throwaway import Throwaway
+from support.engines import Make, output_of, to_the_end
 
 
 class Fragile(Exception):
@@ -56,9 +56,7 @@ def test_without_a_word_there_are_five_retries_with_growing_waits(make: Make) ->
     engine = make(failing())
     row = engine.run("body")
     assert to_the_end(engine, row.id).status is Status.FAILED
-    waits = [
-        event.body()["next_attempt_at"] - event.at for event in failures(engine, row.id) if event.body()["next_attempt_at"]
-    ]
+    waits = [event.body()["next_attempt_at"] - event.at for event in failures(engine, row.id) if event.body()["next_attempt_at"]]
     assert waits == [100_000, 200_000, 400_000, 800_000, 1_600_000]
     assert attempts(engine, row.id) == 6
 

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 from pydantic import BaseModel
-from support.engines import Make, output
 
 from flowstone import Flow, StepFailed, workflow
+from support.engines import Make, output
 
 
 class Line(BaseModel):

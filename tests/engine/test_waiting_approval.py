@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from support.engines import Make, failure, output_of
 
 from flowstone import Answer, Flow, NotApproved, workflow
 from flowstone.clock import MICROSECONDS, to_datetime
 from flowstone.errors import AlreadyAnswered, BadData, NotAllowed, NotFound
 from flowstone.journal.states import Status
 from flowstone.testing.throwaway import Throwaway
+from support.engines import Make, failure, output_of
 
 
 class SignOff(BaseModel):

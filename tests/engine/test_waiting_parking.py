@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from support.engines import Make, output_of
-
 from flowstone import Flow, workflow
 from flowstone.journal.events import Event
 from flowstone.journal.states import Status
 from flowstone.testing.throwaway import Throwaway
+from support.engines import Make, output_of
 
 
 async def same(value: Any) -> Any:

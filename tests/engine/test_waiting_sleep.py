@@ -4,11 +4,10 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
-from support.engines import Make, failure, output_of, to_the_end
-
 from flowstone import Flow, workflow
 from flowstone.clock import MICROSECONDS
 from flowstone.journal.states import Status
+from support.engines import Make, failure, output_of, to_the_end
 
 
 @workflow

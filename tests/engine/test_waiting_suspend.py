@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
-from support.engines import Make, output_of
 
 from flowstone import Flow, workflow
 from flowstone.errors import NotFound
 from flowstone.journal.states import Status
+from support.engines import Make, output_of
 
 
 async def same(value: int) -> int:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from support.engines import Make
 
 from flowstone import Done, Failed, Flow, RunCancelled, StepFailed, step, workflow
 from flowstone.errors import StorageFailed
@@ -13,6 +12,7 @@ from flowstone.journal.events import Event
 from flowstone.journal.states import SETTLED
 from flowstone.ports import Filter
 from flowstone.testing.throwaway import Throwaway
+from support.engines import Make
 
 BROKEN: set[str] = set()
 """What does not work at the moment: values that `work` and `release` raise for."""

@@ -1,14 +1,23 @@
 """`flow run NAME`: start a run of a workflow, carry it as far as it goes, print its output."""
 
-from typing import Annotated
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flowstone.errors import BadData
-from flowstone_cli import input_files
+from flowstone.errors import BadData, UsageError
+from flowstone.ports import Filter
+from flowstone_cli import exit_codes, input_files
 from flowstone_cli.parameters import Input as InputFiles
 from flowstone_cli.parameters import Key, NoWait, Set, SetStr, Wait
+from flowstone_cli.render.text import count
 from flowstone_cli.session import Session
+
+if TYPE_CHECKING:
+    from flowstone_cli.acting import Acting
+
+_MOST_LOOKED_AT = 500
+"""Unfinished runs that `flow run` looks at to say that others are due."""
 
 
 def command(
@@ -18,6 +27,7 @@ def command(
     set: Set = [],  # noqa: B006
     set_str: SetStr = [],  # noqa: B006
     key: Key = None,
+    detach: Annotated[bool, typer.Option("--detach", help="Only create the run, for a worker, and print its id.")] = False,
     wait: Wait = False,
     no_wait: NoWait = False,
 ) -> int:
@@ -31,21 +41,45 @@ def command(
     from flowstone_cli.acting import Acting, park_after
 
     limit = park_after(wait, no_wait)
+    if detach and (wait or no_wait):
+        raise UsageError("--detach waits for nothing: leave --wait and --no-wait out")
     with Acting(session, "create") as acting:
         try:
-            started = acting.engine.start(name, given.value, key=key)
+            started = acting.engine.start(name, given.value, key=key, detach=detach)
         except BadData as error:
-            raise _naming(error, given, name) from error
-        if started.created:
+            raise _naming(error, given, name, session.arguments) from error
+        if started.created and not detach:
+            _say_what_else_is_due(acting, started.row.id)
             acting.progress.observe(session.store().events(started.row.id))
             acting.drive(started.row.id, "run", limit)
     if not started.created:
         session.say(f'the key "{key}" is taken by run {started.row.id}: nothing was started')
-    return acting.conclude(started.row.id, answer=True)
+    if not detach:
+        return acting.conclude(started.row.id, answer=True)
+    if not session.options.json:
+        acting.out.write(started.row.id + "\n")
+    return acting.conclude(started.row.id, code=exit_codes.OK if started.created else exit_codes.of_row(started.row))
 
 
-def _naming(error: BadData, given: input_files.Input, workflow: str) -> BadData:
+def _say_what_else_is_due(acting: "Acting", run_id: str) -> None:
+    """One line about other runs that a sweep would take up: told from their rows alone, since this is about another run."""
+    from flowstone.running.recovery import may_be_due
+
+    session = acting.session
+    now = session.clock.now()
+    rows = session.store().runs(Filter(unfinished=True), limit=_MOST_LOOKED_AT)
+    # Mail that was read long ago cannot be told from fresh mail by the row.
+    due = [row for row in rows if row.id != run_id and may_be_due(session.owners, replace(row, mail=0), now)]
+    if due:
+        here = acting.engine.library.names()
+        found = sum(row.workflow in here for row in due)
+        if found:
+            session.say(f"{count(found, 'other run')} {'is' if found == 1 else 'are'} interrupted or due: flow recover")
+
+
+def _naming(error: BadData, given: input_files.Input, workflow: str, arguments: list[str]) -> BadData:
     """The same error, naming the files that the input came from."""
     files = f" ({', '.join(given.sources)})" if given.sources else ""
     message = f"the input does not fit {workflow}" if error.details else error.message
-    return BadData(message + files, hint=error.hint or f"flow show {workflow}", details=error.details)
+    hint = error.hint or input_files.as_text(arguments, error.details) or f"flow show {workflow}"
+    return BadData(message + files, hint=hint, details=error.details)

@@ -21,18 +21,18 @@ def command(
     row = session.find(run)
     store = session.store()
     progress = Progress(session.err, session.tell, session.clock, quiet=session.options.quiet)
-    seen = shown = -1
+    short, seen = session.short(row.id), -1
     try:
-        for now in session.follow(row.id):
+        for _ in session.follow(row.id):
             events = store.events(row.id, after=seen)
             if seen == -1:
-                progress.begin(now.workflow, session.short(row.id), events)
+                progress.begin(f"{row.workflow} {short}", events, hint="Ctrl-C stops watching; the run goes on")
             else:
                 progress.observe(events)
             seen = events[-1].n if events else seen
     except KeyboardInterrupt:
         progress.end()
-        session.say(f"run {session.short(row.id)} goes on: flow watch {session.short(row.id)}")
+        session.say(f"run {short} goes on: flow watch {short}")
         return exit_codes.SIGINT
     finally:
         progress.end()

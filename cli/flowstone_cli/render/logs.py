@@ -1,6 +1,6 @@
 """`flow logs`: what steps printed, line by line, with the step before it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,10 @@ from flowstone_cli.terminal import Stream
 
 WIDEST_NAME = 24
 """Cells of a step's name before its lines."""
+
+
+Source = tuple[str | None, int | None, str]
+"""Step, attempt and stream that a line comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ class Lines:
     """Makes lines of pieces: a step's output is kept in the pieces that it was written in."""
 
     def __init__(self) -> None:
-        self._begun: dict[tuple[str | None, int | None, str], Line] = {}
+        self._begun: dict[Source, Line] = {}
 
     def take(self, pieces: Iterable[tuple[int, LogPiece]]) -> list[Line]:
         """The lines that these pieces end; a new attempt of a step ends those of the one before."""
@@ -40,7 +44,7 @@ class Lines:
         for id_, piece in pieces:
             source = (piece.step, piece.attempt, piece.stream)
             if source not in self._begun:
-                made += self._ended(lambda line, piece=piece: line.step == piece.step and line.attempt != piece.attempt)
+                made += self._end([one for one in self._begun if one[0] == piece.step and one[1] != piece.attempt])
             begun = self._begun.pop(source, None) or Line(id_, piece.step, piece.attempt, piece.at, piece.stream, "")
             *whole, rest = (begun.text + piece.text).split("\n")
             for text in whole:
@@ -52,10 +56,10 @@ class Lines:
 
     def rest(self) -> list[Line]:
         """The lines that nothing has ended."""
-        return self._ended(lambda line: True)
+        return self._end(list(self._begun))
 
-    def _ended(self, which: Callable[[Line], bool]) -> list[Line]:
-        return [self._begun.pop(source) for source, line in list(self._begun.items()) if which(line)]
+    def _end(self, sources: list[Source]) -> list[Line]:
+        return [self._begun.pop(source) for source in sources]
 
 
 class People:

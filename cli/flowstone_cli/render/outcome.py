@@ -54,6 +54,8 @@ def facts(view: RunView) -> str:
 
 def _where_failed(view: RunView) -> str:
     error = view.ledger.error or {}
+    if error.get("undo"):
+        return "failed, and undo failed" + (f", at {label_of(error['step'])}" if error.get("step") else "")
     operation = view.failed_operation
     parts = []
     if operation is not None:
@@ -70,13 +72,20 @@ def details(view: RunView, stream: Stream) -> str:
     if view.phase is Phase.FAILED and view.ledger.error is not None:
         error = view.ledger.error
         sentence = ": ".join(str(part) for part in (error.get("type"), error.get("message")) if part)
-        code = f" ({error['code']})" if error.get("code") else ""
-        return field(stream, "error", sentence + code, whole=True)
+        undo = error.get("undo")
+        code = f" ({error['code']})" if error.get("code") and not undo else ""
+        made = field(stream, "error", sentence + code, whole=True)
+        return made + (field(stream, "undo", _undo_words(undo), whole=True) if undo else "")
     if view.phase is Phase.CANCELLED:
         return field(stream, "reason", str((view.ledger.cancelled or {}).get("reason") or "-"), whole=True)
     if view.phase in (Phase.WAITING, Phase.SLEEPING, Phase.RETRYING):
         return "".join(_wait(wait, view, stream) for wait in view.waits)
     return ""
+
+
+def _undo_words(undo: dict[str, Any]) -> str:
+    """`charge card:undo: ConnectionError: the bank does not answer`."""
+    return ": ".join(str(part) for part in (label_of(undo["step"]), undo.get("type"), undo.get("message")) if part)
 
 
 def _wait(wait: Wait, view: RunView, stream: Stream) -> str:
@@ -90,6 +99,8 @@ def _wait(wait: Wait, view: RunView, stream: Stream) -> str:
             return made + (field(stream, "answer", asked, whole=True) if asked else "")
         case "suspend":
             return field(stream, "stopped", "by Ctrl-C; it goes on only when it is told to", whole=True)
+        case "queue":
+            return field(stream, "waits", "for flow worker or flow recover to take it up", whole=True)
         case "function":
             return field(stream, "missing", f"the function {wait['reason']}; put it back, then resume", whole=True)
         case "sleep" | "retry":

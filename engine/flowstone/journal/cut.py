@@ -37,5 +37,5 @@ def cut_at(ledger: Ledger, step: str | None) -> dict[str, Any]:
 def undo_again(ledger: Ledger) -> dict[str, Any]:
     """The cut of a run whose undo failed: everything is kept, the undo that failed is begun again."""
     undos = [operation for operation in ledger.operations.values() if operation.kind == "undo"]
-    again = [operation.key for operation in undos if operation.status is StepStatus.FAILED]
+    again = [operation.key for operation in undos if operation.status in (StepStatus.FAILED, StepStatus.WAITING)]
     return {"step": again[0] if again else None, "n": ledger.ending_n or ledger.count, "late": [], "keep": [], "again": again}

@@ -41,7 +41,7 @@ def run_document(row: RunFacts, ledger: Ledger, *, life: str | None, now: int) -
         "deterministic": None,
         "input": ledger.created.get("input"),
         "output": ledger.output,
-        "error": _run_error(ledger),
+        "error": error_document(ledger.error),
         "state": ledger.state,
         "waiting": waiting_documents(waits),
         "steps": [step_document(row, ledger, operation, phase, now) for operation in _in_order(ledger)],
@@ -86,7 +86,7 @@ def step_document(row: RunFacts, ledger: Ledger, operation: Operation, phase: Ph
         "next_attempt_at": instant(last.next_attempt_at) if status is StepStatus.RETRYING else None,
         "child": operation.child,
         "from": opened.get("predecessor"),
-        "error": error_document(last.error, operation) if failing else None,
+        "error": error_document(last.error, operation.key) if failing else None,
         "undone": None if undo is None or undo.kind != "undo" else _status(row, undo).value,
     }
 
@@ -100,11 +100,11 @@ def waiting_documents(waits: Iterable[Wait]) -> list[Document]:
     ]
 
 
-def error_document(error: Mapping[str, Any] | None, operation: Operation | None = None) -> Document | None:
-    """`error`: a recorded failure in the fields that people read; `operation` is the one whose failure it is.
+def error_document(error: Mapping[str, Any] | None, step: str | None = None) -> Document | None:
+    """`error`: a recorded failure in the fields that people read; `step` is the key of the step that it is the failure of.
 
-    Beside them `child` (`run`, `step`: where it happened) if it is the failure of a child run, and `undo` (`step`, `type`,
-    `message`) if an undo failed after it.
+    Beside them `child` (`run`, `step`: the deepest where it happened) if it is the failure of a child run, and `undo` (`step`,
+    `type`, `message`) if an undo failed after it.
     """
     if error is None:
         return None
@@ -112,11 +112,11 @@ def error_document(error: Mapping[str, Any] | None, operation: Operation | None 
         "type": error.get("type"),
         "message": error.get("message"),
         "code": error.get("code"),
-        "step": error.get("step") if operation is None else operation.key,
+        "step": step or error.get("step"),
         "trace": error.get("trace"),
     }
-    if operation is not None and operation.child is not None:
-        document["child"] = _where_in_child(operation)
+    if error.get("child"):
+        document["child"] = error["child"]
     if error.get("undo"):
         document["undo"] = {name: error["undo"].get(name) for name in ("step", "type", "message")}
     return document
@@ -140,18 +140,6 @@ def _in_order(ledger: Ledger) -> list[Operation]:
 def _status(row: RunFacts, operation: Operation) -> StepStatus:
     """What an operation has come to; one that its run ended without is cancelled."""
     return operation.status if operation.status in STEP_ENDS or row.status not in SETTLED else StepStatus.CANCELLED
-
-
-def _run_error(ledger: Ledger) -> Document | None:
-    error = ledger.error
-    return error_document(error, None if error is None else ledger.operations.get(error.get("step") or ""))
-
-
-def _where_in_child(operation: Operation) -> Document:
-    """The deepest run and step of a child's failure, as recorded; at least the child itself and its step."""
-    recorded = operation.last.error or {}
-    deepest = recorded.get("child")
-    return dict(deepest) if isinstance(deepest, dict) else {"run": operation.child, "step": recorded.get("step")}
 
 
 def _listed(row: RunFacts, phase: Phase, now: int) -> Document:

@@ -244,6 +244,7 @@ class Ledger:
             operation.answer = self.early.pop(operation.key, None)
         else:
             operation.opened = event.body()  # a new round may have another schema
+            operation.completion = None  # of before a cut, which the gate's own events do not tell
         operation.status = StepStatus.WAITING
         self._begin_attempt(event, operation, "waiting")
         self.waits[operation.key] = operation

@@ -5,30 +5,22 @@ Statements are read by plan_reading.py, which builds on this.
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from enum import Enum
-from typing import Literal
 
-from flowstone.journal.plan import Block, Exit, Node, Planned, holds_operation
-from flowstone.journal.plan_calls import PREFIXES, QUIET, Calls, Function, last_part, shown_name, text
+from flowstone.journal.plan import Block, holds_operation
+from flowstone.journal.plan_blocks import Arm, Blocks, Frame, Way
+from flowstone.journal.plan_calls import PREFIXES, QUIET, Calls, last_part, shown_name, text
 from flowstone.journal.plan_places import Place
 from flowstone.journal.plan_values import Called, Callee, Scope, Sign, Value, Verb
 
-MOST_OPERATIONS = 1_000
-"""What a plan lists; a longer body is cut there, and says so."""
 MOST_CALLS = 500
 """How many calls of the file's own functions are followed."""
 
 _TASK_MAKERS = frozenset({"gather", "create_task", "ensure_future", "wait", "as_completed", "shield", "wait_for"})
 _HARMLESS = frozenset({"isinstance", "print", "type", "id", "repr", "str", "bool"})
 """Called with the flow they ask it for nothing."""
-
-Way = Literal["return", "cancel", "raise", "loop"] | None
-"""How the code behind a statement is not reached; None: it is."""
-Arm = tuple[Literal["if", "else", "case"], Callable[[], str], bool, Callable[[], Way]]
-"""Kind, its text, whether deciding about it may ask for something, and how it is read."""
 
 
 class Use(Enum):
@@ -40,37 +32,19 @@ class Use(Enum):
     GIVE = "kept, or given to code that is not known"
 
 
-@dataclass(slots=True)
-class Frame:
-    """A function that is being read: how deep in arms its code begins, and from where on it may have been left."""
+class Expressions(Blocks, ABC):
+    """How each kind of expression changes what is known."""
 
-    whole_body: bool
-    depth: int
-    left: int | None = None
-
-
-class Expressions(ABC):
-    """The state of a reading, and how an expression changes it. `nodes` is what has been found in the block at hand."""
-
-    def __init__(self, body: Callee, functions: Mapping[str, Function], calls: Calls) -> None:
-        self.nodes: list[Node] = []
-        self.place = Place("")
+    def __init__(self, body: Callee, calls: Calls) -> None:
+        super().__init__()
         self.scope = body.scope
-        self.frame = Frame(whole_body=True, depth=0)
-        self.depth = 0
-        """In how many arms and loops the code stands that is being read."""
-        self.loops = 0
-        self._functions = functions
         self._calls = calls
         self._active: list[ast.AST] = [body.node]
-        self._operations = 0
         self._followed = 0
 
     @abstractmethod
     def block(self, statements: list[ast.stmt]) -> Way:
         """Read statements."""
-
-    # expressions
 
     def visit(self, node: ast.expr | None, use: Use) -> None:
         """Read an expression, and do with its value what its place in the source does."""
@@ -86,9 +60,8 @@ class Expressions(ABC):
                 self.branch(arms, node.lineno, total=True)
             case ast.BoolOp(op=op, values=[first, *others]):
                 self.visit(first, use)
-                condition = ast.BoolOp(op=op, values=node.values[:-1]) if len(others) > 1 else first
-                label = lambda: text(condition if isinstance(op, ast.And) else ast.UnaryOp(op=ast.Not(), operand=condition))  # noqa: E731
-                self.branch([("if", label, False, lambda: self._each(others, use))], node.lineno, total=False)
+                condition = first if isinstance(op, ast.And) else ast.UnaryOp(op=ast.Not(), operand=first)
+                self.branch([("if", lambda: text(condition), False, lambda: self._each(others, use))], node.lineno, total=False)
             case ast.Starred(value=value):
                 self.visit(value, use)
             case _:
@@ -132,7 +105,9 @@ class Expressions(ABC):
         """What becomes of a value that stands at `node`."""
         match value:
             case Sign.FLOW | Sign.MAYBE | Verb() if use in (Use.GIVE, Use.TASK):
-                self.unknown(node)
+                self._escaped(node)
+            case Sign.MAYBE if use is Use.AWAIT:
+                self._escaped(node)
             case Called() if use is Use.AWAIT:
                 self._run(value, self.place)
             case Called() if use is Use.TASK:
@@ -149,7 +124,7 @@ class Expressions(ABC):
                 if name in self.scope.elsewhere and source is not None:
                     self.use(value, Use.GIVE, source)
                 self.scope.bind(name, value, maybe=self.depth > self.frame.depth)
-            case (ast.Tuple(elts=targets) | ast.List(elts=targets)), _:
+            case ((ast.Tuple(elts=targets) | ast.List(elts=targets)), _):
                 for one in targets:
                     self.assign(one, None, None)
             case ast.Starred(value=inner), _:
@@ -160,76 +135,17 @@ class Expressions(ABC):
                 self.visit(target, Use.LOOK)
                 self.use(value, Use.GIVE, source)
 
-    def unknown(self, node: ast.AST, said: str | None = None) -> None:
-        """The flow goes where it cannot be followed."""
-        self.place.lose()
-        function = text(node.func) if isinstance(node, ast.Call) else None
-        self._add(Planned("unknown", getattr(node, "lineno", 0), text=said or text(node), function=function))
+    def _escaped(self, node: ast.expr) -> None:
+        self.unknown(node.lineno, text(node), text(node.func) if isinstance(node, ast.Call) else None)
 
     def quiet(self, node: ast.expr | None) -> bool:
         """Whether an expression certainly asks for nothing."""
-        return node is None or not any(isinstance(one, ast.Name) and self.scope[one.id] is not None for one in ast.walk(node))
+        return node is None or not any(isinstance(one, ast.Name) and self.matters(one) for one in ast.walk(node))
 
-    # blocks
-
-    def branch(self, arms: Iterable[Arm], line: int, *, total: bool) -> Way:
-        """Read arms of which at most one is taken, or, if they are `total`, just one. All count from the same keys."""
-        mark, before = len(self.place.log), self.place.counts
-        ways: list[Way] = []
-        blocks: list[Block] = []
-        for kind, label, asks, read in arms:
-            with self.inside(), self.collected() as nodes:
-                ways.append(read())
-            if nodes:
-                blocks.append(Block(kind, label(), line, tuple(nodes)))
-            self.place.restore(before)
-            if asks:
-                self.place.unsure_since(mark)
-                before = self.place.counts
-        self.place.unsure_since(mark)
-        self.close("branch", "", line, blocks)
-        return "return" if total and ways and all(ways) else None
-
-    def loop(self, label: Callable[[], str], line: int, read: Callable[[], object]) -> None:
-        """Read what is done any number of times."""
-        mark = len(self.place.log)
-        self.loops += 1
-        try:
-            with self.inside(), self.collected() as nodes:
-                read()
-        finally:
-            self.loops -= 1
-        self.place.unsure_since(mark)
-        if worth(nodes):
-            self.close("loop", label(), line, nodes)
-
-    def close(
-        self, kind: Literal["branch", "loop", "parallel", "call", "later"], label: str, line: int, nodes: Iterable[Node]
-    ) -> None:
-        """Put what was found into a block, if it matters."""
-        found = tuple(nodes)
-        if worth(found):
-            self.nodes.append(Block(kind, label, line, found))
-
-    @contextmanager
-    def collected(self) -> Iterator[list[Node]]:
-        """What is found inside goes into the list that this gives."""
-        before, self.nodes = self.nodes, []
-        try:
-            yield self.nodes
-        finally:
-            self.nodes = before
-
-    @contextmanager
-    def inside(self) -> Iterator[None]:
-        """What is read inside may not be run."""
-        self.depth += 1
-        try:
-            yield
-        finally:
-            self.depth -= 1
-
-    # calls
+    def matters(self, name: ast.Name) -> bool:
+        """Whether a name stands for something that may lead to the flow."""
+        value = self.scope[name.id]
+        return value is not None and not (isinstance(value, Callee) and value.scope.outer is None)
 
     def _call(self, node: ast.Call) -> Value:
         name = last_part(node.func)
@@ -244,7 +160,7 @@ class Expressions(ABC):
                 return self._operation(node, verb)
             case Sign.FLOW | Sign.MAYBE | Verb():
                 self._arguments(node, Use.LOOK)
-                self.unknown(node)
+                self._escaped(node)
             case Callee():
                 return self._own(node, callee)
             case _ if name in _TASK_MAKERS:
@@ -259,7 +175,9 @@ class Expressions(ABC):
             case _:
                 given = [self.value(one) for one in _call_values(node)]
                 if any(isinstance(one, Verb) or one in (Sign.FLOW, Sign.MAYBE) for one in given):
-                    self.unknown(node)
+                    self._escaped(node)
+                if Sign.OPERATION in given:
+                    self.place.tasks_unknown()  # whoever is given a coroutine may make it a task
                 for one, value in zip(_call_values(node), given, strict=True):
                     if isinstance(value, Callee | Called):
                         self.use(value, Use.GIVE, one)
@@ -277,7 +195,7 @@ class Expressions(ABC):
         if planned.kind == "map":
             self.place.tasks_unknown()
             key = None  # its items have keys, it has none
-        self._add(replace(planned, name=shown_name(planned.name), key=key))
+        self.add(replace(planned, name=shown_name(planned.name), key=key))
         return Sign.OPERATION
 
     def _own(self, node: ast.Call, callee: Callee) -> Value:
@@ -300,7 +218,7 @@ class Expressions(ABC):
             found = [pair for argument in node.args for pair in self._awaitables(argument)]
             for value, source in found:
                 self._start(value, source)
-            self._each([keyword.value for keyword in node.keywords], Use.LOOK)
+            self._each([keyword.value for keyword in node.keywords], Use.GIVE)
         self.close("parallel", label, node.lineno, nodes)
         return Sign.TASK
 
@@ -329,10 +247,7 @@ class Expressions(ABC):
         repeated = self.loops > 0
         match value:
             case Called():
-                place = self.place.task(repeated=repeated)
-                self._run(value, place)
-                if place.name is None:
-                    self.place.unsure_of([])
+                self._run(value, self.place.task(repeated=repeated))
             case Sign.OPERATION:
                 self.place.task(repeated=repeated)
             case Sign.TASK:
@@ -345,7 +260,8 @@ class Expressions(ABC):
         """Read the code of a function as if it stood here. `place` is the branch that it runs in. Gives what a lambda gives."""
         callee = called.callee
         if callee.node in self._active or self._followed >= MOST_CALLS:
-            self.unknown(callee.node, f"{callee.name}, which calls itself" if callee.node in self._active else callee.name)
+            again = callee.node in self._active
+            self.unknown(called.line, f"{callee.name} again, from within itself" if again else callee.name, callee.name)
             return None
         self._followed += 1
         before = self.scope, self.place, self.frame, len(self._active)
@@ -438,20 +354,6 @@ class Expressions(ABC):
     def _each(self, nodes: Iterable[ast.expr], use: Use) -> None:
         for node in nodes:
             self.visit(node, use)
-
-    def _add(self, planned: Planned) -> None:
-        if self._operations < MOST_OPERATIONS:
-            self.nodes.append(planned)
-        elif self._operations == MOST_OPERATIONS:
-            self.nodes.append(Planned("unknown", planned.line, text=f"more than {MOST_OPERATIONS:,} operations"))
-        self._operations += 1
-
-
-def worth(nodes: Iterable[Node]) -> bool:
-    """Whether a plan has to tell of these: they ask for something, or the body may end there."""
-    return any(
-        isinstance(node, Planned) or (node.how != "raise" if isinstance(node, Exit) else worth(node.body)) for node in nodes
-    )
 
 
 def _children(node: ast.AST) -> list[ast.expr]:

@@ -43,9 +43,9 @@ class Scope:
 
     def bind(self, name: str, value: "Value", *, maybe: bool) -> None:
         """The name stands for the value from here on; `maybe`: or for what it stood for, if this code is not run."""
-        if maybe and value is None and self[name] in (Sign.FLOW, Sign.MAYBE):
-            value = Sign.MAYBE
-        self.names[name] = value
+        before = self.names.get(name)
+        unsure = maybe and before not in (None, value, Sign.OPERATION, Sign.TASK)
+        self.names[name] = Sign.MAYBE if unsure else value
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -96,7 +96,7 @@ def _compare(a: Any, b: Any, path: list[Part], found: list[Document]) -> None:
     elif isinstance(a, list) and isinstance(b, list):
         for place in range(max(len(a), len(b))):
             _compare_member(a, b, place, place < len(a), place < len(b), path, found)
-    elif type(a) is not type(b) or a != b:
+    elif repr(a) != repr(b):  # == would take 1, 1.0 and true for the same, and 0.0 and -0.0
         found.append(_change("replace", path, a, b))
 
 

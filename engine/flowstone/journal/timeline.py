@@ -10,7 +10,6 @@ from flowstone.journal.events import MAIL, Event, Kind
 from flowstone.journal.facts import RunFacts
 from flowstone.journal.ledger import Ledger, cut_off_at, seen_at
 
-
 OWN = frozenset({"undo", "on_error"})
 """Kinds of the engine's own steps, which the body did not ask for."""
 

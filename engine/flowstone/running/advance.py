@@ -16,7 +16,7 @@ from flowstone.ports import Change
 from flowstone.running.attempts import Attempts
 from flowstone.running.body import Body
 from flowstone.running.children import Children
-from flowstone.running.ending import Ending, crash_loop, ending_of, left_open
+from flowstone.running.ending import CRASHES, Ending, crash_loop, ending_of, left_open, undo_failed
 from flowstone.running.ownership import cut_off
 from flowstone.running.resolving import is_unresolved, resolution
 from flowstone.running.steps.asked import Asked
@@ -30,8 +30,6 @@ from flowstone.running.undoing import Undoing
 from flowstone.running.writer import Writer
 
 DEFAULT_PARK_AFTER = 60 * MICROSECONDS
-CRASHES = 20
-"""Deaths of its process in a row, without a completion, after which a run fails."""
 PUT_DOWN = " put down"
 """Ends the name of the task that puts an operation down."""
 HANDLER = ":on_error"
@@ -315,6 +313,9 @@ class Pass:
             )
         )
         self._raise_what_failed()
+        failed = self._undoing.failed()
+        if failed is not None and ending.verb is Verb.COMPLETE:
+            ending = Ending(undo_failed(ending, failed), Verb.FAIL, {"undo": False})
         open_operations = [one for one in self._ledger.operations.values() if one.open and one.kind != "undo"]
         if not ending.undoes or not self._undoing.needed():
             await self._writer.append_alone([*left_open(open_operations), *ending.drafts], Change(verb=ending.verb, release=True))

@@ -106,7 +106,10 @@ async def _in_thread(call: Callable[..., Any], arguments: tuple[Any, ...]) -> An
     return value
 
 
-async def _stop(work: "asyncio.Future[tuple[str, Any]]") -> None:
+async def _stop(work: "asyncio.Task[tuple[str, Any]]") -> None:
     """Cancel; abandon what swallows it."""
     work.cancel()
     await asyncio.wait({work}, timeout=SWALLOWED_CANCEL)
+    if not work.done():
+        asyncio._unregister_task(work)  # else the end of the loop would wait for it
+        work._log_destroy_pending = False  # type: ignore[attr-defined]

@@ -65,6 +65,7 @@ class Attempts:
         self._clock = clock
         self._output = output
         self._tasks: dict[asyncio.Task[None], str | None] = {}
+        writer.alone = lambda: len(self._tasks) <= 1
         self._loop = asyncio.get_running_loop()
 
     @property

@@ -33,6 +33,7 @@ from flowstone.journal.keys import clean_name, encoded, key_of
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.operations import Operation
 from flowstone.ports import Source
+from flowstone.running.body_log import BodyLog
 from flowstone.running.body_loop import BodyLoop, Branch
 from flowstone.running.steps.asked import Asked
 from flowstone.running.steps.call import AskedStep
@@ -92,7 +93,7 @@ class Body:
         self.over = False
         self.live = False
         """Past the frontier."""
-        self.log: logging.LoggerAdapter[logging.Logger] = _BodyLog(self, log)
+        self.log: logging.LoggerAdapter[logging.Logger] = BodyLog(lambda: self.live and not self.over, log)
         self._program = program
         self._same_version = program.source.version == ledger.version
         self._seed: int = created["seed"]
@@ -330,7 +331,7 @@ class Body:
             )
         if record.opened.get("copied"):
             return  # a fork may have another input
-        if self._same_version and record.digest != asked.digest and record.digest is not None:
+        if self._same_version and record.digest != asked.digest and None not in (record.digest, asked.digest):
             self._refuse(
                 f"step {self._number(record)}: {_described(record)} was recorded with another input "
                 f"than the code gives it now at {asked.request.site}"
@@ -396,21 +397,3 @@ _CALLS: dict[type[Any], str] = {
     AskedApproval: "approval",
     AskedState: "set_state",
 }
-
-
-class _BodyLog(logging.LoggerAdapter[logging.Logger]):
-    """The logger of a body: silent before the frontier and after the pass, else into the run's output."""
-
-    def __init__(self, body: Body, write: Callable[[int, str], None]) -> None:
-        super().__init__(logging.getLogger("flowstone.body"), {})
-        self._body = body
-        self._write = write
-
-    def isEnabledFor(self, level: int) -> bool:  # logging's name
-        """Whether a message would be kept now."""
-        return self._body.live and not self._body.over and level >= logging.INFO
-
-    def log(self, level: int, msg: object, *args: object, **_: object) -> None:
-        """Keep a message."""
-        if self.isEnabledFor(level):
-            self._write(level, str(msg) % args if args else str(msg))

@@ -136,7 +136,11 @@ class Children:
             await self._runs.cancel_child(child, reason)
             await self._attempts.wait_for(key)
             with suppress(NotFound):  # it was recorded and never made
-                await self._runs.drive_child(child, self._park_after)
+                row, ledger = await self._runs.drive_child(child, self._park_after)
+                operation = self._writer.ledger.operations[key]
+                if row.status is Status.COMPLETED and operation.open:  # it was faster
+                    result = body_text(result=ledger.output)
+                    await self._writer.append([Draft(Kind.STEP_SUCCEEDED, key, operation.last.number, result)])
 
 
 def failure_of(child: str, ledger: Ledger) -> tuple[dict[str, Any], bool]:

@@ -6,14 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from flowstone.authoring.definition import Done, Policy
-from flowstone.errors import NotFound
+from flowstone.errors import NotFound, ValueRefused
 from flowstone.identity import invocation_id
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.operations import Operation
 from flowstone.journal.states import StepStatus
-from flowstone.running.functions import BARE, Signature, describe_function
+from flowstone.running.attempt import TimedOut
+from flowstone.running.functions import BARE, Signature, describe_function, signature_of
+from flowstone.running.resolving import RESOLVED
 from flowstone.running.steps.own import OwnStep
-from flowstone.values.codec import restore
+from flowstone.values.codec import UNANNOTATED, restore
+
+_NO_RESULT = (TimedOut.__qualname__, ValueRefused.__qualname__)
+"""Failures of an attempt that say nothing of what it did."""
 
 
 def to_undo(ledger: Ledger) -> list[Operation]:
@@ -31,8 +36,16 @@ def to_undo(ledger: Ledger) -> list[Operation]:
 
 
 def _unknown(operation: Operation) -> bool:
-    """Whether it may or may not have taken effect: cut off, and not followed by an attempt that ended by itself."""
-    return bool(operation.attempts) and operation.last.status in ("running", "interrupted", "cancelled")
+    """Whether it may or may not have taken effect: an attempt was cut off or left no result, and none succeeded.
+
+    A child is never unknown: it has undone itself. Nor is what a person has said to have failed.
+    """
+    if operation.kind == "child" or (operation.last.error or {}).get("type") == RESOLVED:
+        return False
+    return any(
+        attempt.status in ("running", "interrupted", "cancelled") or (attempt.error or {}).get("type") in _NO_RESULT
+        for attempt in operation.attempts
+    )
 
 
 def _undone(ledger: Ledger, operation: Operation) -> bool:
@@ -92,9 +105,10 @@ def undo_step(
 
 def _signature(operation: Operation, names: Names) -> Signature:
     try:
-        return describe_function(names.find(operation.function or "")).signature
+        known = signature_of(names.find(operation.function or ""))
     except NotFound:  # a closure has no name to be found by
         return BARE
+    return Signature((), UNANNOTATED, known.result) if operation.kind == "child" else known
 
 
 def _arguments(operation: Operation, signature: Signature) -> tuple[Any, ...]:

@@ -16,6 +16,9 @@ from flowstone.running.steps.gate import closing
 from flowstone.values.codec import record
 from flowstone.values.failures import StepFailed, describe, retryable
 
+CRASHES = 20
+"""Deaths of its process in a row, without a completion, after which a run fails."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ending:
@@ -85,9 +88,12 @@ def ending_again(ledger: Ledger) -> Ending:
 
 def undo_failed(ending: Ending, undo: Operation) -> list[Draft]:
     """The last event of a run that failed or was cancelled, and one of whose undos failed too."""
-    failure = undo.last.error or {}
-    nothing = dict.fromkeys(("code", "step", "trace", "site"))
-    error = ending.cause.get("error") or {"type": "RunCancelled", "message": ending.cause.get("reason"), **nothing}
+    failure = undo.last.error or {"type": "Unknown", "message": "it was cut off, and must not be repeated without a word"}
+    error = ending.cause.get("error") or dict.fromkeys(("code", "step", "trace", "site")) | (
+        {"type": "RunCancelled", "message": ending.cause["reason"]}
+        if ending.verb is Verb.CANCEL
+        else {"type": failure.get("type"), "message": f'undo of "{undo.name}" failed: {failure.get("message")}'}
+    )
     told = {"step": undo.key, "type": failure.get("type"), "message": failure.get("message"), "trace": failure.get("trace")}
     return [Draft(Kind.RUN_FAILED, text=body_text(error={**error, "code": "UNDO_FAILED", "undo": told}))]
 

@@ -39,6 +39,8 @@ def may_be_due(owners: Owners, row: RunRow, now: int) -> bool:
     if life_of(owners, row) not in (None, Life.DEAD):
         return False
     waits: list[dict[str, Any]] = row_waits(row)
+    if any(wait["kind"] == "suspend" and wait["step"] is None for wait in waits) and not row.mail:
+        return False  # stopped by hand: only a cancel, which is mail, goes on with it
     instants = [wait["wake_at"] or wait["deadline"] for wait in waits]
     if any(instant is not None and instant <= now for instant in instants) or row.mail:
         return True

@@ -17,9 +17,9 @@ def reopening_cut(row: RunRow, ledger: Ledger, step: str | None) -> dict[str, An
     if row.status not in (Status.FAILED, Status.CANCELLED):
         hint = f"flow resume {row.id}" if row.status is not Status.COMPLETED else f"flow fork {row.id} --from STEP"
         raise UsageError(f"run {row.id} is {row.status}: only a failed or cancelled run is retried", hint=hint)
+    if (ledger.error or {}).get("code") == "UNDO_FAILED" and step is None:
+        return undo_again(ledger)
     if ledger.undoing is not None:
-        if (ledger.error or {}).get("code") == "UNDO_FAILED" and step is None:
-            return undo_again(ledger)
         raise UsageError(
             f"run {row.id} has undone what it did: it cannot go on from there", hint=f"flow fork {row.id} --from STEP"
         )

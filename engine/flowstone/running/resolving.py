@@ -9,6 +9,9 @@ from flowstone.journal.operations import Operation
 from flowstone.journal.states import StepStatus
 from flowstone.ports import RunRow
 
+RESOLVED = "Resolved"
+"""The type of a failure that a person has said."""
+
 
 def unresolved(ledger: Ledger, run: RunRow, step: str) -> Operation:
     """The step of that key, whose outcome is unknown. Raises NotFound, or TryAgain if it is known by now."""
@@ -44,7 +47,7 @@ def resolution(operation: Operation) -> list[Draft]:
     if body["outcome"] == "failed":
         message = f"resolved as failed by {body['by']['user']}: {body['reason']}"
         error: dict[str, Any] = {
-            "type": "Resolved",
+            "type": RESOLVED,
             "module": None,
             "mro": [],
             "message": message,

@@ -21,6 +21,10 @@ from flowstone.running.steps.gate import closing
 from flowstone.running.writer import summary_of
 
 
+_NOTED_WITH_MAIL = frozenset({"approve", "reject", "cancel", "resolve"})
+"""Verbs whose mail has its audit note already."""
+
+
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
     """A long journal makes many objects that all stay: looking for garbage among them costs more than making them."""
@@ -95,7 +99,7 @@ class Taking:
             drafts,
             verb=verb,
             source=None if taken.body is None else taken.body.source,
-            audit=AuditNote(cause.verb, json.dumps(cause.by)),
+            audit=None if cause.verb in _NOTED_WITH_MAIL else AuditNote(cause.verb, json.dumps(cause.by)),
             summary=summary_of(taken.index),
         )
         for event in self.store.events(row.id, after=taken.ledger.count - 1):

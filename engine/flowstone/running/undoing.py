@@ -15,7 +15,7 @@ from flowstone.journal.states import StepStatus, Verb
 from flowstone.ports import Change
 from flowstone.running.attempts import Attempts
 from flowstone.running.compensation import Names, to_undo, undo_step
-from flowstone.running.ending import Ending, undo_failed
+from flowstone.running.ending import CRASHES, Ending, undo_failed
 from flowstone.running.functions import describe_function
 from flowstone.running.ownership import cut_off
 from flowstone.running.steps.call import AskedStep
@@ -60,6 +60,10 @@ class Undoing:
         """Whether there is anything to undo."""
         return bool(to_undo(self.writer.ledger))
 
+    def failed(self) -> Operation | None:
+        """An undo that has failed, if there is one."""
+        return next((one for one in self.writer.ledger.operations.values() if _undo_failed(one)), None)
+
     async def undo_one(self, operation: Operation) -> None:
         """Undo one step now: a race's loser that succeeded. A failure of it is left to the end of the run."""
         if operation in to_undo(self.writer.ledger):
@@ -74,7 +78,9 @@ class Undoing:
         """Undo all that is to be undone, then write the end. Parks or stops in the middle; a later pass goes on."""
         ledger = self.writer.ledger
         while True:
-            failed = next((one for one in ledger.operations.values() if _undo_failed(one)), None)
+            failed = self.failed()
+            if ledger.deaths >= CRASHES and ledger.current is not None:
+                failed = ledger.operations[ledger.current]
             if failed is not None:
                 await self._end(undo_failed(ending, failed), Verb.FAIL)
                 return
@@ -99,7 +105,7 @@ class Undoing:
             self.attempts.timers.add(step.record.last.next_attempt_at, step)
         else:
             self.attempts.start(step)
-        while step.record is None or step.record.open:
+        while step.record is None or (step.record.open and not _undo_failed(step.record)):
             failed = self.writer.failed or self.attempts.crash
             if failed is not None:
                 raise failed
@@ -133,4 +139,5 @@ class Undoing:
 
 
 def _undo_failed(operation: Operation) -> bool:
-    return operation.kind == "undo" and operation.status is StepStatus.FAILED
+    """Or its outcome is unknown and it must not be repeated: a person looks, and `flow retry` goes on with it."""
+    return operation.kind == "undo" and operation.status in (StepStatus.FAILED, StepStatus.WAITING)

@@ -26,6 +26,8 @@ class Writer:
     def __init__(self, store: Store, run: RunRow, ledger: Ledger, index: Index, observe: Observe, output: OutputLog) -> None:
         self.ledger = ledger
         self.failed: FlowError | None = None
+        self.alone: Callable[[], bool] = lambda: True
+        """Whether whoever writes is the only one at work in this pass."""
         self._store = store
         self._run = run
         self._observe = observe
@@ -56,7 +58,7 @@ class Writer:
 
     def _unhurried(self) -> bool:
         """Whether a write may be made right here: nothing goes on that the disk would keep waiting, or that would be grouped."""
-        return self._flushing is None and not self._output.running
+        return self._flushing is None and self.alone()
 
     async def rest(self) -> None:
         """Return when nothing is being written any more: only then does the ledger say how operations stand."""

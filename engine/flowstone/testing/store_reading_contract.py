@@ -1,8 +1,8 @@
 """What every store must give back to who reads it."""
 
 from flowstone.journal.states import Status, Verb
-from flowstone.ports import Change, Filter, LogPiece, Store
-from flowstone.testing.store_fixtures import CREATED, STARTED, SUCCEEDED, Fixtures, SetClock, listed, new_run
+from flowstone.ports import AuditEntry, AuditNote, Change, Filter, LogPiece, Store
+from flowstone.testing.store_fixtures import ANSWERED, CREATED, STARTED, SUCCEEDED, Fixtures, SetClock, listed, new_run
 
 
 class ReadingContract(Fixtures):
@@ -84,6 +84,21 @@ class ReadingContract(Fixtures):
         run = store.create(new_run(), [CREATED])
         store.append(run.id, 1, [STARTED], Change(), [LogPiece(None, None, 0, "out", "caf\udce9")])
         assert store.logs(run.id)[0][1].text == "caf\\udce9"
+
+    def test_the_audit_says_who_did_what_newest_first(self, store: Store, clock: SetClock) -> None:
+        """Of one run or of all, beside which event; an act that wrote nothing is not in it."""
+        store.create(new_run("a00000000000"), [CREATED], audit=AuditNote("run", '{"user":"ana"}'))
+        store.create(new_run("b00000000000"), [CREATED], audit=AuditNote("run", '{"user":"bob"}'))
+        clock.at += 5
+        store.post("a00000000000", None, lambda _run, _events: [ANSWERED], audit=AuditNote("cancel", '{"user":"bob"}'))
+        store.post("a00000000000", None, lambda _run, _events: [], audit=AuditNote("cancel", '{"user":"eve"}'))
+        made = clock.at - 5
+        cancel = AuditEntry("a00000000000", 1, clock.at, "cancel", '{"user":"bob"}')
+        started = AuditEntry("a00000000000", 0, made, "run", '{"user":"ana"}')
+        assert store.audit("a00000000000") == [cancel, started]
+        assert store.audit(None) == [cancel, AuditEntry("b00000000000", 0, made, "run", '{"user":"bob"}'), started]
+        assert store.audit(None, limit=1) == [cancel]
+        assert store.audit("c00000000000") == []
 
     def test_an_unknown_version_has_no_source(self, store: Store) -> None:
         """None, no error."""

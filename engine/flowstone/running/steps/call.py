@@ -47,6 +47,10 @@ class AskedStep(Asked[StepRequest]):
         self._record_input()
 
     def _record_input(self) -> None:
+        self._digest: str | None = None
+        if self.step is None:  # nobody knows how its input is recorded, and it is not started
+            self._inputs, self.input_text = [], "null"
+            return
         recorded = [
             record(value, self._annotation(index), what=f'argument {index + 1} of step "{self.name}"')
             for index, value in enumerate(self.request.args)

@@ -7,7 +7,7 @@ from typing import Any
 from flowstone.errors import StorageFailed
 from flowstone.journal.events import Draft, Event
 from flowstone.journal.states import Status
-from flowstone.ports import LogPiece, RunRow, Source
+from flowstone.ports import AuditEntry, LogPiece, RunRow, Source
 
 Row = tuple[Any, ...]
 
@@ -74,6 +74,12 @@ def log_row(run_id: str, piece: LogPiece) -> Row:
     """What to bind to record a piece. Bytes of a program that are no text must not cost a step its result."""
     text = piece.text.encode("utf-8", "backslashreplace").decode()
     return run_id, piece.step, piece.attempt, piece.at, piece.stream, text
+
+
+def audit_entry(row: Row) -> AuditEntry:
+    """An audit note as it was written."""
+    run_id, n, at, action, by = row
+    return AuditEntry(run_id=run_id, n=n, at=at, action=action, by=by)
 
 
 def source(row: Row) -> Source:

@@ -136,4 +136,6 @@ insert into versions (version, workflow, text, at) values (:version, :workflow, 
 on conflict (version) do nothing"""
 SOURCE = "select version, workflow, text from versions where version = :version"
 
+AUDIT = "select run_id, n, at, action, by from audit order by id desc limit :limit"
+AUDIT_OF_RUN = "select run_id, n, at, action, by from audit where run_id = :id order by id desc limit :limit"
 ADD_AUDIT = "insert into audit (run_id, n, at, action, by) values (:id, :n, :now, :action, :by)"

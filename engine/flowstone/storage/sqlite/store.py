@@ -9,7 +9,7 @@ from flowstone.clock import Clock
 from flowstone.errors import FlowError, LostOwnership, NotFound, TryAgain
 from flowstone.journal.events import MAIL, Draft, Event
 from flowstone.journal.states import SETTLED, TRANSITIONS, Status, Verb
-from flowstone.ports import AuditNote, Change, Decide, Filter, LogPiece, NewRun, RunRow, Source, Summary
+from flowstone.ports import AuditEntry, AuditNote, Change, Decide, Filter, LogPiece, NewRun, RunRow, Source, Summary
 from flowstone.storage.sqlite import rows, statements
 from flowstone.storage.sqlite.database import Database
 from flowstone.storage.sqlite.opening import BUSY_SECONDS, Mode
@@ -219,6 +219,12 @@ class SqliteStore:
         """The stored source of a version."""
         found = self._database.rows(statements.SOURCE, {"version": version})
         return rows.source(found[0]) if found else None
+
+    def audit(self, run_id: str | None, *, limit: int | None = None) -> list[AuditEntry]:
+        """Who did what by hand on a run (None: on any), newest first."""
+        statement = statements.AUDIT if run_id is None else statements.AUDIT_OF_RUN
+        found = self._database.rows(statement, {"id": run_id, "limit": -1 if limit is None else limit})
+        return [rows.audit_entry(row) for row in found]
 
     def close(self) -> None:
         """Close; idempotent."""

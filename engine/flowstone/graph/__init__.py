@@ -1,0 +1,1 @@
+"""Workflows as graphs of nodes: written as data, checked before they run, interpreted as an ordinary body over a Flow."""
