@@ -47,7 +47,7 @@ VERBS = {
     "show": Verb("show", "Show what a workflow does and which input it takes.", "Look"),
     "config": Verb("config", "Show the settings and where each comes from.", "About"),
     "version": Verb("version", "Print the version.", "About"),
-    "help": Verb("help", "Explain a verb or a topic (exit-codes).", "About"),
+    "help": Verb("help", "Explain a verb, or exit-codes, json, environment, time, ids.", "About"),
 }
 """Verb → its module in commands/, the line in the root help, and the group there."""
 
@@ -55,6 +55,15 @@ _EXAMPLES = (
     ("flow run hello --set name=Ana", "run the workflow hello"),
     ("flow status @last", "where the newest run is, and what to type next"),
 )
+
+_GOING_ON = (
+    ("it waits for an answer", "flow approve RUN, or flow reject RUN"),
+    ("it was stopped, or it sleeps", "flow resume RUN"),
+    ("it failed", "flow retry RUN"),
+    ("its process or machine died", "flow resume RUN; flow recover for all of them"),
+    ("a step's outcome is unknown", "flow resolve RUN STEP"),
+)
+"""Why a run does not go on, and the verb for it: those that people take for each other."""
 
 # typer has brought click along since 0.26 and used the package before: its own classes lead to the right ones.
 ClickUsageError: Any = typer.BadParameter.__mro__[1]
@@ -100,6 +109,8 @@ class Root(TyperGroup):
         for group in dict.fromkeys(verb.group for verb in VERBS.values()):
             with formatter.section(group):
                 formatter.write_dl([(name, verb.help) for name, verb in VERBS.items() if verb.group == group])
+        with formatter.section("When a run does not go on"):
+            formatter.write_dl(list(_GOING_ON), col_max=40)
         with formatter.section("Options of every verb, before or after it"):
             records = [parameter.get_help_record(ctx) for parameter in self.get_params(ctx)]
             formatter.write_dl([record for record in records if record])

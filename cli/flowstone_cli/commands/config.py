@@ -58,15 +58,14 @@ def _piped(settings: Settings) -> str:
 
 def _people(settings: Settings, out: Stream) -> str:
     values = _values(settings)
-    width = max(len(name) for name, _, _ in values)
-    longest = max(len(_text(value)) for _, value, _ in values)
+    names, origins = (max(len(value[column]) for value in values) for column in (0, 2))
+    room = max(12, out.width - names - origins - 4)
     made = ""
     for name, value, origin in values:
         text = _text(value)
-        if width + longest + len(origin) + 4 <= out.width:
-            made += line(out, f"{left(name, width)}  {left(text, longest)}  ", (origin, "quiet"))
-        else:
-            made += line(out, f"{left(name, width)}  ", (origin, "quiet")) + line(out, f"  {text}")
+        for number, start in enumerate(range(0, max(1, len(text)), room)):  # a path is broken rather than cut
+            shown = ("", "") if number else (name, origin)
+            made += line(out, left(shown[0], names) + "  ", (left(shown[1], origins), "quiet"), "  " + text[start : start + room])
     return made
 
 

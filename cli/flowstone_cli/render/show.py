@@ -5,7 +5,7 @@ from typing import Any
 
 from flowstone_cli.clean import cells, left, one_line
 from flowstone_cli.render import schema
-from flowstone_cli.render.text import field, line, tsv, wrap
+from flowstone_cli.render.text import INDENT, LABEL, field, line, tsv, wrap
 from flowstone_cli.terminal import Stream
 
 
@@ -37,8 +37,10 @@ def _input(taken: dict[str, Any], stream: Stream) -> str:
     if not fields:
         return field(stream, "input", "none")
     width = max(cells(one_line(one.path)) for one in fields)
+    room = stream.width - INDENT - LABEL - width - 2 if stream.terminal else 1_000_000
     made = ""
-    for number, one in enumerate(fields):
-        name = left(one_line(one.path), width) + "  " if one.path else ""
-        made += field(stream, "input" if number == 0 else "", name + one.words, whole=True)
+    for one in fields:
+        for number, words in enumerate(wrap(one_line(one.words), max(12, room))):
+            label, name = "" if made else "input", "" if number else one_line(one.path)
+            made += field(stream, label, (left(name, width) + "  " if width else "") + words)
     return made

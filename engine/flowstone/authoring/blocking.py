@@ -16,10 +16,11 @@ from flowstone.authoring.answers import Answer
 from flowstone.authoring.current import CURRENT
 from flowstone.authoring.definition import Done, Failed
 from flowstone.authoring.fan_out import MapResult
-from flowstone.authoring.flow import Approvers, Flow
+from flowstone.authoring.flow import Flow
 from flowstone.authoring.requests import Site
 from flowstone.authoring.shell import ShellResult
 from flowstone.authoring.sites import placed_at, site_of_caller
+from flowstone.authoring.wait_verbs import Approvers
 from flowstone.interrupts import Misuse
 
 Ts = TypeVarTuple("Ts")

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from flowstone.authoring.requests import Site
 
-_OURS = tuple(str(Path(__file__).with_name(name)) for name in ("sites.py", "flow.py", "blocking.py"))
+_OURS = tuple(
+    str(Path(__file__).with_name(name)) for name in ("sites.py", "flow.py", "step_verbs.py", "wait_verbs.py", "blocking.py")
+)
 _PLACED: ContextVar[Site | None] = ContextVar("flowstone_site", default=None)
 
 

@@ -8,14 +8,10 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from flowstone.errors import BadData
 
-TRIGGER = "the input"
-"""The source that stands for the run's input."""
-ITEM = "the item"
-"""The source that stands for the current element of a fan-out."""
 FORMS = ("$ref", "$trigger", "$item", "$template")
 
 
@@ -23,18 +19,15 @@ FORMS = ("$ref", "$trigger", "$item", "$template")
 class Ref:
     """A value that is known when the node starts: a node's result, the run's input or the current item, or a part of it."""
 
-    source: str
-    """A node's id, TRIGGER or ITEM."""
+    origin: Literal["node", "trigger", "item"]
     path: str = ""
     """Dotted: keys of objects and places in lists; empty for the whole."""
-
-    @property
-    def node(self) -> str | None:
-        """The node that it reads, if it reads one."""
-        return None if self.source in (TRIGGER, ITEM) else self.source
+    node: str = ""
+    """The id, for the origin "node"."""
 
     def __str__(self) -> str:
-        return f"{self.source}.{self.path}" if self.path else self.source
+        named = {"trigger": "the input", "item": "the item"}.get(self.origin, self.node)
+        return f"{named}.{self.path}" if self.path else named
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +51,17 @@ def ref(node: str, path: str = "") -> Ref:
 
     None if the node has not run. Of a node that failed and went on by its `on_error` it is `{"error": {"type", "message", …}}`.
     """
-    return Ref(node, path)
+    return Ref("node", path, node)
 
 
 def trigger(path: str = "") -> Ref:
     """The run's input, or a part of it: `trigger("day")`."""
-    return Ref(TRIGGER, path)
+    return Ref("trigger", path)
 
 
 def item(path: str = "") -> Ref:
     """The current element of a node with `for_each`, or a part of it."""
-    return Ref(ITEM, path)
+    return Ref("item", path)
 
 
 def template(text: str, *refs: Ref) -> Template:
@@ -135,9 +128,10 @@ def part(data: Any, path: str) -> Any:
 def written(expression: Expression) -> Any:
     """An expression as it stands in a file."""
     match expression:
-        case Ref(source, path):
-            form = {TRIGGER: {"$trigger": path}, ITEM: {"$item": path}}.get(source)
-            return form if form is not None else {"$ref": source} | ({"path": path} if path else {})
+        case Ref(origin="node"):
+            return {"$ref": expression.node} | ({"path": expression.path} if expression.path else {})
+        case Ref():
+            return {f"${expression.origin}": expression.path}
         case Template():
             return {"$template": expression.text, "refs": [written(one) for one in expression.refs]}
         case dict():
@@ -161,9 +155,9 @@ def read(data: Any) -> Expression:
 def _read_form(form: str, data: dict[str, Any]) -> Ref | Template:
     match data:
         case {"$ref": str(node), "path": str(path)} if len(data) == 2:
-            return Ref(node, path)
+            return ref(node, path)
         case {"$ref": str(node)} if len(data) == 1:
-            return Ref(node)
+            return ref(node)
         case {"$trigger": str(path)} if len(data) == 1:
             return trigger(path)
         case {"$item": str(path)} if len(data) == 1:

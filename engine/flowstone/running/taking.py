@@ -20,7 +20,6 @@ from flowstone.running.ownership import Cause, claim_drafts, claimed
 from flowstone.running.steps.gate import closing
 from flowstone.running.writer import summary_of
 
-
 _NOTED_WITH_MAIL = frozenset({"approve", "reject", "cancel", "resolve"})
 """Verbs whose mail has its audit note already."""
 
