@@ -1,6 +1,7 @@
 """`flow resolve`: what became of a step that must not be repeated."""
 
 import pytest
+
 from support.acting import Scene, refused
 from support.acting import scene as make_scene
 

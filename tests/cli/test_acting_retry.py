@@ -1,6 +1,7 @@
 """`flow retry`, and runs of which an undo failed."""
 
 import pytest
+
 from support.acting import Scene, refused, words
 from support.acting import scene as make_scene
 

@@ -162,6 +162,39 @@ def cancelled_with_a_child(runs: Runs) -> None:
 
 
 @shape
+def a_completed_child_that_is_undone(runs: Runs) -> None:
+    runs.run("guarded", {"kind": "plain"}, broken=("last",))
+
+
+@shape
+def a_child_that_fails_and_is_handled(runs: Runs) -> None:
+    runs.go_on(runs.run("guarded", {"kind": "plain"}, broken=("second",)), broken=("second",))
+
+
+@shape
+def cancelled_with_a_child_that_has_an_undo(runs: Runs) -> None:
+    runs.cancel(runs.run("guarded", {"kind": "signed"}), "not needed")
+
+
+@shape
+def a_timer_and_a_gate_put_down_by_a_failure_and_begun_again(runs: Runs) -> None:
+    run = runs.run("waited_for", broken=("last",))
+    runs.engine.clock.move("1h")  # type: ignore[attr-defined]
+    runs.engine.drive(run)
+    runs.engine.engine.retry(run)
+    runs.engine.drive(run)
+    runs.answer(run, "sign")
+    runs.go_on(run)
+
+
+@shape
+def forked(runs: Runs) -> None:
+    run = runs.go_on(runs.run("handled", broken=("risky", "last")), broken=("risky", "last"))
+    fork = runs.engine.engine.fork(run, "last")
+    runs.go_on(fork.id)
+
+
+@shape
 def killed_in_a_child(runs: Runs) -> None:
     runs.go_on(runs.killed("parent", {"kind": "plain"}, at=("step.started", "second")))
 

@@ -104,7 +104,7 @@ def test_a_runs_status_is_never_compared_with_a_text(path: Path) -> None:
             raise AssertionError(f"line {node.lineno}: compare with Status.{literal[0].upper()}")
 
 
-@each([path for path in ENGINE.rglob("*.sql")] + [path for path in MODULES if path.parent.name == "sqlite"])
+@each([*ENGINE.rglob("*.sql"), *(path for path in MODULES if path.parent.name == "sqlite")])
 def test_the_sql_names_no_status(path: Path) -> None:
     texts_here = [path.read_text()] if path.suffix == ".sql" else texts(ast.parse(path.read_text()))
     statements = [text for text in texts_here if re.search(r"\b(select|update|insert|delete)\b", text, re.I)]

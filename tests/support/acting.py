@@ -3,6 +3,7 @@
 Steps that hold go on when the test lets them; nothing here takes longer than it must.
 """
 
+import os
 import re
 import subprocess
 import threading
@@ -167,6 +168,14 @@ def until(condition: Callable[[], Any], what: str, seconds: float = SECONDS) -> 
         assert time.monotonic() < deadline, f"in {seconds:g} s: {what}"
         pause.wait(0.02)
     return found
+
+
+def has_open(pid: int, name: str) -> bool:
+    """Whether a process has a file of that name open: it is then past its start."""
+    try:
+        return any(os.readlink(descriptor).endswith(name) for descriptor in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True)

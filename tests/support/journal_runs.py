@@ -149,6 +149,21 @@ async def beside(flow: Flow) -> list[str]:
     return list(await asyncio.gather(flow.do("slow", slow), flow.do("quick", work, "quick", retries=0)))
 
 
+@workflow
+async def waited_for(flow: Flow) -> list[Any]:
+    """A timer and a person beside a step that fails."""
+    nap, sign = flow.sleep("nap", "5h"), flow.approval("sign", expiry="2d")
+    return list(await asyncio.gather(nap, sign, flow.do("last", work, "last", retries=1, retry_delay="1h")))
+
+
+@workflow
+async def guarded(flow: Flow, kind: str) -> str:
+    """A child run with an undo and a handler, and a step after it."""
+    child: Any = {"plain": plain, "signed": signed}[kind]
+    await flow.do("kid", child, undo=release, on_error=tell)
+    return await flow.do("last", work, "last", retries=0)
+
+
 async def slow() -> str:
     """Ends some turns later than its neighbours."""
     for _ in range(20):
@@ -157,7 +172,8 @@ async def slow() -> str:
 
 
 WORKFLOWS = (
-    plain, shop, fanned, raced, asked, signed, changed_mind, parent, grandchild, patient, paid, handled, beside, charge,
+    plain, shop, fanned, raced, asked, signed, changed_mind, parent, grandchild, patient, paid, handled, beside, waited_for, guarded,
+    charge,
 )  # fmt: skip
 
 

@@ -1,14 +1,21 @@
-"""`flow show NAME`: what a workflow is for, where it is defined, which input it takes."""
+"""`flow show NAME`: what a workflow is for, where it is defined, what it asks for, which input it takes."""
 
+from importlib.util import decode_source
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from flowstone.errors import LoadFailed, UsageError
 from flowstone_cli import json_text
 from flowstone_cli.clean import clean
 from flowstone_cli.render import show
 from flowstone_cli.session import Session
+
+if TYPE_CHECKING:
+    from flowstone.authoring.loader import Library
+    from flowstone.authoring.names import Found
+    from flowstone.journal.plan import Plan
 
 NO_INPUT = {"type": "object", "properties": {}, "additionalProperties": False}
 """The schema of a workflow that takes no input."""
@@ -18,29 +25,43 @@ def command(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The workflow; flow list names them.", show_default=False)],
     schema: Annotated[bool, typer.Option("--schema", help="Only the JSON schema of its input.")] = False,
+    graph: Annotated[str | None, typer.Option("--graph", metavar="mermaid", help="Only a chart of its plan.")] = None,
 ) -> int:
-    """Show what a workflow does, where it is defined, and which input it takes."""
+    """Show what a workflow does, where it is defined, what it asks for, and which input it takes."""
     session: Session = ctx.obj
+    if graph is not None:
+        _check_graph(graph, name, [one for one, given in (("--schema", schema), ("--json", session.options.json)) if given])
     out = session.out  # judged before the streams are exchanged
-    shown = _read(session, name)
+    shown, plan = _read(session, name)
     if schema:
         text = json_text.pretty if out.terminal and not session.options.json else json_text.compact
         out.write(text(shown["input"]) + "\n")
+    elif graph is not None:
+        from flowstone_cli.render.mermaid import mermaid
+
+        out.write(mermaid(plan))
     elif session.options.json:
         out.write(json_text.document({"schema": "flow.show/1", **shown}))
     elif out.terminal:
-        out.write(show.people(shown, Path.cwd(), out))
+        out.write(show.people(shown, plan, Path.cwd(), out))
     else:
-        out.write(show.piped(shown))
+        out.write(show.piped(shown, plan))
     return 0
 
 
-def _read(session: Session, name: str) -> dict[str, Any]:
-    """`flow.show/1` without its schema. Imports the workflow's file; what that prints goes to stderr."""
+def _check_graph(graph: str, name: str, others: list[str]) -> None:
+    if graph != "mermaid":
+        raise UsageError(f"--graph {graph}: the only kind of chart is mermaid", hint=f"flow show {name} --graph mermaid")
+    if others:
+        raise UsageError(f"--graph prints a chart and {others[0]} something else: give one of them")
+
+
+def _read(session: Session, name: str) -> "tuple[dict[str, Any], Plan]":
+    """`flow.show/1` without its schema, and the plan. Imports the workflow's file; what that prints goes to stderr."""
     from flowstone.authoring.definition import WorkflowDefinition, definition_of
     from flowstone.authoring.inputs import shape_of
     from flowstone.authoring.loader import Library
-    from flowstone.errors import LoadFailed
+    from flowstone.journal.plan import shown_document
     from flowstone_cli.capture import Capture
 
     library = Library(session.settings.dir, session.settings.root)
@@ -53,7 +74,8 @@ def _read(session: Session, name: str) -> dict[str, Any]:
         shape = shape_of(definition)
         fits = shape.schema()
         version = library.version(name).hash
-    return {
+    plan = _plan(library, found)
+    shown = {
         "name": found.name,
         "kind": str(found.kind),
         "description": definition.description,
@@ -62,6 +84,14 @@ def _read(session: Session, name: str) -> dict[str, Any]:
         "tags": list(definition.tags),
         "version": version,
         "input": fits if fits is not None else {} if shape.takes_whole else NO_INPUT,
-        "plan": [],
-        "deterministic": None,
+        "plan": shown_document(plan),
+        "deterministic": plan.deterministic,
     }
+    return shown, plan
+
+
+def _plan(library: "Library", found: "Found") -> "Plan":
+    from flowstone.journal.plan_reading import plan_of
+
+    names = {name for one in library.index.workflows() for name in (one.name, one.attribute)}
+    return plan_of(decode_source(found.file.read_bytes()), found.attribute, workflows=names)

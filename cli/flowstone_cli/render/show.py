@@ -1,33 +1,40 @@
-"""`flow show`: a workflow, what it is for, and its input in words."""
+"""`flow show`: a workflow, what it is for, its plan, and its input in words."""
 
 from pathlib import Path
 from typing import Any
 
+from flowstone.journal.plan import Plan
 from flowstone_cli.clean import cells, left, one_line
+from flowstone_cli.render import plan as plan_lines
 from flowstone_cli.render import schema
-from flowstone_cli.render.text import INDENT, LABEL, field, line, tsv, wrap
+from flowstone_cli.render.text import INDENT, LABEL, count, field, line, tsv, wrap
 from flowstone_cli.terminal import Stream
 
 
-def people(shown: dict[str, Any], start: Path, stream: Stream) -> str:
-    """Name, place and version; the description; the input, field by field; the command that starts it."""
+def people(shown: dict[str, Any], plan: Plan, start: Path, stream: Stream) -> str:
+    """Name, place, size and version; the description; the plan; the input, field by field; the command that starts it."""
     file = Path(shown["file"])
     place = f"{file.relative_to(start) if file.is_relative_to(start) else file}:{shown['line']}"
-    facts = f"   {place}, version {shown['version'][:6]}"
+    facts = f"   {place}   {count(len(plan.entries), 'step')}, version {shown['version'][:6]}"
     made = line(stream, one_line(shown["name"]), (facts, "quiet"))
     for paragraph in shown["description"].strip().split("\n"):
         made += "".join(line(stream, piece) for piece in wrap(one_line(paragraph), stream.width))
+    if plan.body:
+        made += "\n" + plan_lines.people(plan, stream)
     made += "\n" + _input(shown["input"], stream)
     command = f"flow run {shown['name']}{schema.example_of(shown['input'])}"
     return made + field(stream, "try", command, whole=True)
 
 
-def piped(shown: dict[str, Any]) -> str:
-    """The same in a pipe: `field TAB value`; for each field of the input its path, what it takes, and whether it is required."""
+def piped(shown: dict[str, Any], plan: Plan) -> str:
+    """The same in a pipe: `field TAB value`; for each field of the input its path, what it takes, and whether it is required.
+
+    For each operation of the plan: see render/plan.py.
+    """
     made = "".join(tsv(name, shown[name]) for name in ("name", "kind", "description", "file", "line", "version"))
     for one in schema.fields_of(shown["input"]):
         made += tsv("input", one.path, one.words, "required" if one.required else "optional")
-    return made
+    return made + plan_lines.piped(plan)
 
 
 def _input(taken: dict[str, Any], stream: Stream) -> str:

@@ -22,6 +22,10 @@ class CurrentStep:
     notes: dict[str, Any] = field(default_factory=dict)
     output: Callable[[str, str], None] = field(default=lambda stream, text: None, repr=False)
     """Takes output of the step: "out" or "err", and the text."""
+    of_graph: bool = False
+    """Whether it is a node of a graph."""
+    said: dict[str, Any] = field(default_factory=dict)
+    """What the node said for the graph: `branch`, and `state` as JSON texts by name."""
     misuse: Callable[[str], None] = field(default=lambda message: None, repr=False)
     """Tells the pass that the step called `flow`."""
 
@@ -38,6 +42,27 @@ class CurrentStep:
     def note(self, **fields: Any) -> None:
         """Keep plain JSON fields with the attempt, such as a cost or a count; shown in the timeline."""
         self.notes.update(fields)
+
+    def branch(self, key: str) -> None:
+        """In a node of a graph: choose what comes next by `next`. The last call wins. Raises FlowMisuse elsewhere."""
+        self._require_graph("branch")
+        if not isinstance(key, str):
+            raise FlowMisuse(f"current_step().branch({key!r}): give text")
+        self.said["branch"] = key
+
+    def set_state(self, name: str, value: Any) -> None:
+        """In a node of a graph: set a named value of the run's state, once the step has succeeded. Raises FlowMisuse elsewhere."""
+        self._require_graph("set_state")
+        from flowstone.values.codec import record  # authors' modules import this file; keep it light
+
+        self.said.setdefault("state", {})[name] = record(value, what=f'state "{name}"').text
+
+    def _require_graph(self, call: str) -> None:
+        if not self.of_graph:
+            raise FlowMisuse(
+                f"current_step().{call} was called in {self.key}, which is no node of a graph",
+                hint="return the value, and let the body decide by it",
+            )
 
 
 CURRENT: ContextVar[CurrentStep | None] = ContextVar("flowstone_current_step", default=None)

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, TypeVarTuple, Unpack, overload
 
 from flowstone.errors import FlowMisuse
+from flowstone.journal.versions import Version
 
 if TYPE_CHECKING:
     from flowstone.authoring.blocking import BlockingFlow
@@ -71,6 +72,10 @@ class WorkflowDefinition:
     tags: tuple[str, ...] = ()
     blocking: bool = False
     """A `def` body, which runs with BlockingFlow."""
+    version: Version | None = None
+    """Of a body that was not read from source: a graph's."""
+    entries: tuple[str, ...] = ()
+    """The nodes of a graph at which a run may begin."""
 
     @property
     def summary(self) -> str:

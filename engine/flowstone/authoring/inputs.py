@@ -41,7 +41,7 @@ def shape_of(definition: WorkflowDefinition) -> InputShape:
             raise FlowMisuse(f"the workflow {definition.name} takes {parameter}: its input has named fields only")
     if len(parameters) == 1:
         annotation = hints.get(parameters[0].name, UNANNOTATED)
-        if _is_whole(annotation):
+        if is_whole(annotation):
             return InputShape(whole=annotation, takes_whole=True, names=(parameters[0].name,))
     import pydantic
 
@@ -84,7 +84,8 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
         ) from error
 
 
-def _is_whole(annotation: Any) -> bool:
+def is_whole(annotation: Any) -> bool:
+    """Whether a parameter with that annotation takes an object as it is, so that it is not given field by field."""
     if annotation in (UNANNOTATED, Any, dict):
         return True
     origin = typing.get_origin(annotation)

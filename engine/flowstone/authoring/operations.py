@@ -1,7 +1,7 @@
 """What carries a body's requests out, as its Flow sees it: a pass of a run implements this."""
 
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any, NoReturn, Protocol
 from uuid import UUID
@@ -18,6 +18,8 @@ class Operations(Protocol):
     log: "logging.LoggerAdapter[logging.Logger]"
     now: int
     state: dict[str, Any]
+    start_node: str | None
+    """The node at which a run of a graph begins, if not at all entries."""
 
     @property
     def random(self) -> Random:
@@ -26,6 +28,10 @@ class Operations(Protocol):
 
     def ask(self, request: Request) -> Coroutine[Any, Any, Any]:
         """Fix the operation's identity now; the coroutine gives its outcome."""
+        ...
+
+    def function_of(self, name: str) -> Callable[..., Any] | None:
+        """The function of the workflow or step of that name; None while it cannot be found."""
         ...
 
     def fan_out(self, name: str) -> str:

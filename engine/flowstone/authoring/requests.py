@@ -43,6 +43,17 @@ class StepRequest:
     actor: str | None = None
     description: str | None = None
     item: Item | None = None
+    of_graph: bool = False
+    """Asked by a node of a graph: its outcome is a NodeOutcome."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOutcome:
+    """What a node of a graph gave, as recorded: its result, and the branch and the state that its step has set."""
+
+    data: Any
+    branch: str | None = None
+    state: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

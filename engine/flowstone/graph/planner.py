@@ -7,20 +7,19 @@ taken and for no others, also inside a cycle. The interpreter drives it live, fa
 
 from collections import Counter, deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from flowstone.graph.model import Model
+from flowstone.graph.model import Model, reachable
 
 Marks = frozenset[str]
+"""The joins of the kind "any" that have gone on without a visit, and without what comes of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Visit:
-    """One visit of a node; `number` counts them from 0. `marks`: joins of the kind "any" that have gone on without it."""
+class Visit(NamedTuple):
+    """One visit of a node; `number` counts them from 0."""
 
     node: str
     number: int
-    marks: Marks = frozenset()
 
 
 class TooManyVisits(Exception):
@@ -37,11 +36,11 @@ class Planner:
     def __init__(self, model: Model, start: str | None = None) -> None:
         self.model = model
         self.entries = model.entries if start is None else (start,)
-        self.active: Counter[str] = Counter()
-        """How many visits of a node go on."""
         self.visits: Counter[str] = Counter()
         """How many visits of a node have begun."""
-        self.waiting: dict[str, dict[str, deque[Marks]]] = {}
+        self._active: dict[str, dict[int, Marks]] = {}
+        """The visits that go on, by node and number."""
+        self._waiting: dict[str, dict[str, deque[Marks]]] = {}
         """Tokens at joins, by node and by where they came from."""
 
     def begin(self) -> list[Visit]:
@@ -50,58 +49,68 @@ class Planner:
 
     def ended(self, visit: Visit, targets: Iterable[str]) -> list[Visit]:
         """A visit has ended and takes the edges to `targets`: the visits that begin now. Raises TooManyVisits."""
-        self.active[visit.node] -= 1
-        if not self.active[visit.node]:
-            del self.active[visit.node]
+        going_on = self._active[visit.node]
+        marks = going_on.pop(visit.number)
+        if not going_on:
+            del self._active[visit.node]
         begun = []
         for target in targets:
-            if target in visit.marks:
+            if target in marks:
                 continue
-            if self.model.nodes[target].join == "all" and len(self.model.sources[target]) > 1:
-                self.waiting.setdefault(target, {}).setdefault(visit.node, deque()).append(visit.marks)
-            else:
-                begun.append(self._visit(target, visit.marks))
-                self._absorb_others(target)
+            is_join = len(self.model.sources[target]) > 1
+            if is_join and self.model.nodes[target].join == "all":
+                self._waiting.setdefault(target, {}).setdefault(visit.node, deque()).append(marks)
+                continue
+            begun.append(self._visit(target, marks))
+            if is_join:
+                self._go_on_without_others(target)
         return begun + self._complete_joins()
 
     def may_come(self) -> set[str]:
         """The nodes that go on, wait at a join, or may still be visited."""
-        from flowstone.graph.model import reachable
-
-        return reachable([*self.active, *self.waiting], self.model.after)
+        return reachable([*self._active, *self._waiting], self.model.after)
 
     def _visit(self, node: str, marks: Marks) -> Visit:
         number = self.visits[node]
         if number >= self.model.nodes[node].max_visits:
             raise TooManyVisits(node, number)
         self.visits[node] += 1
-        self.active[node] += 1
-        return Visit(node, number, marks - {node})
+        self._active.setdefault(node, {})[number] = marks - {node}
+        return Visit(node, number)
+
+    def _go_on_without_others(self, join: str) -> None:
+        """What can still bring a token to a join of the kind "any" belongs to the visit that has just begun there."""
+        above = frozenset[str]().union(*self.model.upstream[join].values())
+        for node, going_on in self._active.items():
+            if node in above:
+                for number, marks in going_on.items():
+                    going_on[number] = marks | {join}
+        for node, tokens in self._waiting.items():
+            if node in above:
+                for source, queue in tokens.items():
+                    tokens[source] = deque(marks | {join} for marks in queue)
 
     def _complete_joins(self) -> list[Visit]:
         begun: list[Visit] = []
-        while ready := [node for node in self.waiting if not self._blocked(node)]:
+        while ready := [node for node in self._waiting if not self._blocked(node)]:
             begun += [self._join(node) for node in ready]
-        if self.waiting and not self.active:  # they wait for each other
-            first = next(node for node in self.model.nodes if node in self.waiting)
-            begun.append(self._join(first))
+        if self._waiting and not self._active:  # they wait for each other
+            begun.append(self._join(next(node for node in self.model.nodes if node in self._waiting)))
         return begun
 
     def _blocked(self, node: str) -> bool:
         """Whether a token may still come from a source that has brought none."""
-        tokens = self.waiting[node]
-        for source, above in self.model.upstream[node].items():
-            if source not in tokens and not (above.isdisjoint(self.active) and above.isdisjoint(self._waiting_but(node))):
-                return True
-        return False
-
-    def _waiting_but(self, node: str) -> Iterable[str]:
-        return [other for other in self.waiting if other != node]
+        tokens = self._waiting[node]
+        others = [other for other in self._waiting if other != node]
+        return any(
+            source not in tokens and not (above.isdisjoint(self._active) and above.isdisjoint(others))
+            for source, above in self.model.upstream[node].items()
+        )
 
     def _join(self, node: str) -> Visit:
-        tokens = self.waiting[node]
+        tokens = self._waiting.pop(node)
         marks = frozenset.intersection(*[queue.popleft() for queue in tokens.values()])
-        self.waiting[node] = {source: queue for source, queue in tokens.items() if queue}
-        if not self.waiting[node]:
-            del self.waiting[node]
+        left = {source: queue for source, queue in tokens.items() if queue}
+        if left:
+            self._waiting[node] = left
         return self._visit(node, marks)

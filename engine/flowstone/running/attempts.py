@@ -5,6 +5,7 @@ Serves the steps that a body asks for and those of the engine's own (undo, on_er
 
 import asyncio
 import functools
+import json
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
@@ -33,6 +34,11 @@ class Call(Protocol):
     policy: Policy
     record: Operation | None
     fresh: Recorded | None
+
+    @property
+    def of_graph(self) -> bool:
+        """Whether a node of a graph asks for it."""
+        ...
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -133,6 +139,7 @@ class Attempts:
             predecessor_key=call.predecessor,
             output=functools.partial(self._output.add, call.key, number),
             misuse=self._note_misuse,
+            of_graph=call.of_graph,
         )
         self._output.running[call.key] = number
         try:
@@ -145,8 +152,7 @@ class Attempts:
             else:
                 draft = failure_draft(call.key, number, error, call.policy, call.record.failures, self._clock.now())
         else:
-            notes = {"notes": current.notes} if current.notes else {}
-            draft = Draft(Kind.STEP_SUCCEEDED, call.key, number, body_text(result=Raw(call.fresh.text), **notes))
+            draft = Draft(Kind.STEP_SUCCEEDED, call.key, number, _succeeded(call.fresh, current))
         finally:
             self._output.running.pop(call.key, None)
         if self.misuse is not None or asyncio.current_task() not in self._tasks:
@@ -168,6 +174,16 @@ class Attempts:
         if not task.cancelled() and task.exception() is not None and self._writer.failed is None:
             self.crash = self.crash or task.exception()
         self.wake.set()
+
+
+def _succeeded(result: Recorded, current: CurrentStep) -> str:
+    """The body of step.succeeded: the result, the notes, and what a node of a graph said."""
+    said = {"notes": current.notes} if current.notes else {}
+    if "branch" in current.said:
+        said["branch"] = current.said["branch"]
+    if "state" in current.said:
+        said["state"] = {name: json.loads(text) for name, text in current.said["state"].items()}
+    return body_text(result=Raw(result.text), **said)
 
 
 def _cancelling() -> bool:

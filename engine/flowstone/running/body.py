@@ -26,15 +26,17 @@ from flowstone.authoring.requests import (
     SuspendRequest,
 )
 from flowstone.authoring.sites import site_of_caller
+from flowstone.errors import NotFound
 from flowstone.identity import INVOCATIONS
 from flowstone.interrupts import Divergence, Interrupt, Misuse, PassOver, RunCancelled
 from flowstone.journal.events import Event, Kind
-from flowstone.journal.keys import clean_name, encoded, key_of
+from flowstone.journal.keys import clean_name, encoded
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.operations import Operation
 from flowstone.ports import Source
 from flowstone.running.body_log import BodyLog
 from flowstone.running.body_loop import BodyLoop, Branch
+from flowstone.running.recognition import difference, not_asked_for
 from flowstone.running.steps.asked import Asked
 from flowstone.running.steps.call import AskedStep
 from flowstone.running.steps.child import AskedChild
@@ -76,6 +78,7 @@ class Body:
         self.run_id = run_id
         self.user: str = created["wire"]["user"]
         self.input: Any = created["input"]
+        self.start_node: str | None = created.get("start")
         self.now = ledger.created_at
         self.state: dict[str, Any] = {}
         """The run's state as far as the body has come."""
@@ -145,7 +148,7 @@ class Body:
             return
         asked = self.asked.get(event.step or "")
         if asked is None:
-            self._refuse(self._missing(self.ledger.operations[event.step or ""]))
+            self._refuse(not_asked_for(self.ledger, self.ledger.operations[event.step or ""]))
         self._handed += 1
         self._last = event.step
         self.now = event.at
@@ -179,7 +182,7 @@ class Body:
             return  # the pass ends the run with it
         for operation in self.ledger.operations.values():
             if operation.of_body and operation.key not in self.asked:
-                self._refuse(self._missing(operation))
+                self._refuse(not_asked_for(self.ledger, operation))
         self.live = True
 
     @property
@@ -231,7 +234,7 @@ class Body:
             name, position = f"{request.name}[{item.key}]", 0
         else:
             name, within = clean_name(request.name, call), branch.name
-            key, position = _take_place(branch, kind.prefix, name)
+            key, position = branch.take_place(kind.prefix, name)
         asked = kind(request, name, key, within, position, self._last)
         if isinstance(asked, AskedStep):
             asked.resolve(self._program.find_step, self._program.policy)
@@ -251,7 +254,7 @@ class Body:
             return False
         if record is not None and record.name != name:
             return False
-        key, position = _take_place(branch, "", name)
+        key, position = branch.take_place("", name)
         request = StateRequest(name, True, site_of_caller())
         asked = AskedState(request, name, key, branch.name, position, self._last)
         self._recognise(asked)
@@ -259,10 +262,20 @@ class Body:
         self.fresh.append(asked)
         return True
 
+    def function_of(self, name: str) -> Callable[..., Any] | None:
+        """The function of the workflow or step of that name; None while it cannot be found."""
+        workflow = self._program.find_workflow(name)
+        if workflow is not None:
+            return workflow.function
+        try:
+            return self._program.find_step(name)
+        except NotFound:
+            return None
+
     def fan_out(self, name: str) -> str:
         """Take a place for a fan-out; the keys of its items begin with what is returned."""
         branch = self.require_body("flow.map")
-        return _take_place(branch, "", clean_name(name, "flow.map"))[0]
+        return branch.take_place("", clean_name(name, "flow.map"))[0]
 
     async def _awaited(self, asked: Asked[Any], *, in_cleanup: bool) -> Any:
         if self.over:
@@ -317,34 +330,13 @@ class Body:
         branch = self.require_body("flow.uuid").name
         return uuid5(INVOCATIONS, f"{self._seed}:{branch}:{name}")
 
-    # recognising what is recorded
-
     def _recognise(self, asked: Asked[Any]) -> None:
         record = self.ledger.by_place.get((asked.branch, asked.position))
-        if record is None:
-            return
-        asked.record = record
-        if (record.name, record.kind, record.function) != (asked.name, asked.kind, asked.function):
-            self._refuse(
-                f"step {self._number(record)}: the journal has {_described(record)}, "
-                f"the code asks for {_described(asked)} at {asked.request.site}"
-            )
-        if record.opened.get("copied"):
-            return  # a fork may have another input
-        if self._same_version and record.digest != asked.digest and None not in (record.digest, asked.digest):
-            self._refuse(
-                f"step {self._number(record)}: {_described(record)} was recorded with another input "
-                f"than the code gives it now at {asked.request.site}"
-            )
-
-    def _missing(self, record: Operation) -> str:
-        return (
-            f"step {self._number(record)}: the journal has {_described(record)} "
-            f"(asked for at {record.opened.get('site')}), the code does not ask for it"
-        )
-
-    def _number(self, record: Operation) -> int:
-        return list(self.ledger.operations).index(record.key) + 1
+        if record is not None:
+            asked.record = record
+            sentence = difference(self.ledger, record, asked, same_version=self._same_version)
+            if sentence is not None:
+                self._refuse(sentence)
 
     def _refuse(self, sentence: str) -> NoReturn:
         self._raise(Divergence(sentence))
@@ -364,20 +356,6 @@ def _is_cleaning_up() -> bool:
             return True
         error = error.__context__
     return False
-
-
-def _take_place(branch: Branch, prefix: str, name: str) -> tuple[str, int]:
-    """The key and the position of the next operation of that name in a branch."""
-    counted = prefix + name
-    occurrence = branch.names.get(counted, 0)
-    branch.names[counted] = occurrence + 1
-    position = branch.position
-    branch.position += 1
-    return key_of(prefix, branch.name, name, occurrence), position
-
-
-def _described(operation: "Operation | Asked[Any]") -> str:
-    return f'"{operation.name}" ({operation.function or operation.kind})'
 
 
 def _untouched(coroutine: Coroutine[Any, Any, Any] | None) -> bool:

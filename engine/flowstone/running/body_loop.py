@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from flowstone.errors import FlowMisuse
-from flowstone.journal.keys import child_branch
+from flowstone.journal.keys import child_branch, key_of
 
 
 class Branch:
@@ -34,6 +34,15 @@ class Branch:
         made = Branch(child_branch(self.name, self.children))
         self.children += 1
         return made
+
+    def take_place(self, prefix: str, name: str) -> tuple[str, int]:
+        """The key and the position of the next operation of that name in this branch."""
+        counted = prefix + name
+        occurrence = self.names.get(counted, 0)
+        self.names[counted] = occurrence + 1
+        position = self.position
+        self.position += 1
+        return key_of(prefix, self.name, name, occurrence), position
 
 
 class BodyLoop(asyncio.AbstractEventLoop):

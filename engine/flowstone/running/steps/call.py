@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flowstone.authoring.definition import SAYS_NOTHING, Policy
-from flowstone.authoring.requests import StepRequest
+from flowstone.authoring.requests import NodeOutcome, StepRequest
 from flowstone.errors import FlowMisuse, NotFound
 from flowstone.journal.events import Draft, Event, Kind, Raw, body_text
 from flowstone.running.functions import StepFunction, describe_function
@@ -85,6 +85,11 @@ class AskedStep(Asked[StepRequest]):
         return self._digest
 
     @property
+    def of_graph(self) -> bool:
+        """Whether a node of a graph asks for it."""
+        return self.request.of_graph
+
+    @property
     def timeout(self) -> int | None:
         """Microseconds that an attempt may take."""
         return None if self.policy.timeout is None else parse(self.policy.timeout)
@@ -112,12 +117,19 @@ class AskedStep(Asked[StepRequest]):
     def outcome(self, completion: Event) -> Any:
         """The result, or the step's failure raised as the author's own exception class where that is loaded."""
         if completion.kind == Kind.STEP_SUCCEEDED:
+            if self.request.of_graph:
+                return node_outcome(completion.body())
             if self.fresh is not None:
                 return self.fresh.value
             annotation = self.step.signature.result if self.step else UNANNOTATED
             return restore(completion.body()["result"], annotation)
         body = completion.body()
         raise restore_failure(body["error"], self.name, completion.attempt or 1)
+
+
+def node_outcome(succeeded: dict[str, Any]) -> NodeOutcome:
+    """What a node of a graph gets from the body of its step.succeeded."""
+    return NodeOutcome(succeeded["result"], succeeded.get("branch"), succeeded.get("state") or {})
 
 
 def policy_document(policy: Policy) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from flowstone.errors import FlowMisuse
 from flowstone.journal.events import Draft, Event, Kind, Raw, body_text
 from flowstone.running.functions import signature_of
 from flowstone.running.steps.asked import Asked
-from flowstone.running.steps.call import named_function, policy_document
+from flowstone.running.steps.call import named_function, node_outcome, policy_document
 from flowstone.values.codec import digest, record, restore
 from flowstone.values.failures import restore_failure
 
@@ -80,5 +80,7 @@ class AskedChild(Asked[StepRequest]):
         """The child's output, or its failure."""
         body = completion.body()
         if completion.kind == Kind.STEP_SUCCEEDED:
+            if self.request.of_graph:
+                return node_outcome(body)
             return restore(body["result"], signature_of(self.workflow.function).result)
         raise restore_failure(body["error"], self.name, completion.attempt or 1)

@@ -20,6 +20,7 @@ class OwnStep:
         self.kind = kind
         self.key = f"{of.key}:{kind}"
         self.predecessor: str | None = of.key
+        self.of_graph = False
         self.step: StepFunction | None = step
         self.arguments: tuple[Any, ...] = (argument,)
         self.policy = step.policy.over(base)

@@ -1,0 +1,103 @@
+"""What a run of a graph knows: its input and the results of its nodes, as recorded data; what is read from them, and chosen by them.
+
+Used live by the interpreter and by fates.py on a journal.
+"""
+
+from typing import Any
+
+from flowstone.authoring.fan_out import keys_of
+from flowstone.errors import FlowMisuse, NonRetryable
+from flowstone.graph.model import Model, Node
+from flowstone.graph.references import Expression, NoSuchPart, Ref, part, resolve
+
+
+class GraphFailed(NonRetryable):
+    """A graph cannot go on: a reference leads nowhere, an input does not fit, a branch is unknown, a loop does not end."""
+
+
+class Results:
+    """The data of one run."""
+
+    def __init__(self, model: Model, trigger: Any) -> None:
+        self.model = model
+        self.trigger = trigger
+        self._latest: dict[str, Any] = {}
+        self._succeeded: set[str] = set()
+
+    def keep(self, node: str, data: Any, *, succeeded: bool) -> None:
+        """The latest finished visit of a node gave this; a failed one `failure_data`."""
+        self._latest[node] = data
+        (self._succeeded.add if succeeded else self._succeeded.discard)(node)
+
+    def latest(self, node: str) -> Any:
+        """What the latest finished visit of a node gave; None if there was none."""
+        return self._latest.get(node)
+
+    def value(self, expression: Expression, reader: str, item: Any = None) -> Any:
+        """What an expression stands for now; `reader` says whose it is. Raises GraphFailed for a path that leads nowhere."""
+
+        def lookup(found: Ref) -> Any:
+            source = {"trigger": self.trigger, "item": item}.get(found.origin)
+            if found.origin == "node":
+                source = self._latest.get(found.node)
+            try:
+                return part(source, found.path)
+            except NoSuchPart as nowhere:
+                raise GraphFailed(f"{reader} reads {found}: {nowhere}") from None
+
+        return resolve(expression, lookup)
+
+    def items(self, node: Node) -> list[Any]:
+        """The elements over which a node goes. Raises GraphFailed if its source is no list."""
+        found = self.value(node.for_each, f'node "{node.id}"')
+        if not isinstance(found, list):
+            kind = "null" if found is None else type(found).__name__
+            raise GraphFailed(f'node "{node.id}" goes over {node.for_each}, which is no list but {kind}')
+        return found
+
+    def item_keys(self, node: Node, items: list[Any]) -> list[str]:
+        """The key of each element: its place, or what stands at the path that the node names. Raises GraphFailed."""
+        if node.key is None:
+            return [str(place) for place in range(len(items))]
+        try:
+            keys = [part(element, node.key) for element in items]
+            texts = [str(key) if isinstance(key, int) and not isinstance(key, bool) else key for key in keys]
+            return keys_of(node.id, texts, lambda key: key)
+        except (NoSuchPart, FlowMisuse) as refusal:
+            raise GraphFailed(f'node "{node.id}", key="{node.key}": {refusal}') from None
+
+    def output(self) -> Any:
+        """What the graph gives: what its `output` says, else the results of the leaves that have succeeded, by node."""
+        if self.model.has_output:
+            return self.value(self.model.output, "the output")
+        return {node: self._latest[node] for node in self.model.leaves if node in self._succeeded}
+
+
+def chosen_branch(node: Node, data: Any, said: str | None) -> str | None:
+    """The branch that a visit has chosen: what its step `said`, else what stands in its result; None if it has none to choose.
+
+    Raises GraphFailed for one that the node does not have.
+    """
+    if node.branches is None:
+        return None
+    found: Any = said
+    if found is None:
+        path = node.branch if node.branch is not None else "status" if node.kind == "approval" else ""
+        try:
+            found = part(data, path)
+        except NoSuchPart as nowhere:
+            raise GraphFailed(f'node "{node.id}" chooses by "{node.branch}" in its result: {nowhere}') from None
+    if isinstance(found, bool | int):
+        found = str(found).lower()
+    known = ", ".join(f'"{branch}"' for branch in node.branches)
+    if not isinstance(found, str):
+        cure = 'return the branch, call current_step().branch("…"), or say by branch= where it stands in the result'
+        raise GraphFailed(f'node "{node.id}" has chosen none of its branches ({known}): {cure}')
+    if found not in node.branches:
+        raise GraphFailed(f'node "{node.id}" has chosen the branch "{found}"; it has {known}')
+    return found
+
+
+def failure_data(type: str, message: str, step: str) -> dict[str, Any]:
+    """What a reference to a node reads whose failure was handled."""
+    return {"error": {"type": type, "message": message, "step": step}}
