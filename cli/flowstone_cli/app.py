@@ -125,19 +125,20 @@ def run(arguments: Sequence[str]) -> int:
     options = Options()
     session = Session(options, list(arguments))
     try:
-        _refuse_bytes(arguments)
-        return _invoke(session, list(arguments))
-    except FlowError as error:
-        known = error
-    except ReaderGone:
-        return exit_codes.PIPE
-    except ClickUsageError as error:
-        known = _usage_error(error, arguments)
+        try:
+            _refuse_bytes(arguments)
+            return _invoke(session, list(arguments))
+        except FlowError as error:
+            known = error
+        except ReaderGone:
+            return exit_codes.PIPE
+        except ClickUsageError as error:
+            known = _usage_error(error, arguments)
+        options.json = options.json or wants_json(arguments)
+        tell(known, session)  # before the store is closed: it knows how short an id may be
+        return exit_codes.of_error(known)
     finally:
         session.close()
-    options.json = options.json or wants_json(arguments)
-    tell(known, session)
-    return exit_codes.of_error(known)
 
 
 def wants_json(arguments: Sequence[str]) -> bool:

@@ -32,6 +32,8 @@ STALL = 500_000
 LAST_DRAWING = 1.0
 """Seconds that the end waits for a drawing that is being written: a terminal may be held (Ctrl-S)."""
 
+_ATTEMPT_ENDS = (Kind.STEP_SUCCEEDED, Kind.STEP_FAILED, Kind.STEP_INTERRUPTED, Kind.STEP_CANCELLED)
+
 
 def is_live(stream: Stream) -> bool:
     """Whether lines may be redrawn on this stream."""
@@ -89,14 +91,13 @@ class Progress:
         """Take events that have landed."""
         if self.quiet:
             return
-        if self._live:
-            self._events.extend(events)
-            for event in events:
-                if event.kind in (Kind.STEP_FAILED, Kind.STEP_SUCCEEDED):
-                    self._end_lines(event.step)
-            return
         with self._lock:
             for event in events:
+                if event.kind in _ATTEMPT_ENDS:
+                    self._end_lines(event.step)
+                if self._live:
+                    self._events.append(event)
+                    continue
                 line = self._plain.line(event, self._clock.now())
                 if line:
                     self._write(line + "\n")
@@ -148,11 +149,10 @@ class Progress:
 
     def _end_lines(self, step: str | None) -> None:
         """An attempt has ended: what it printed last is a line, so that the next attempt begins one."""
-        with self._lock:
-            for stream in ("out", "err"):
-                text = self._partial.pop((step, stream), None)
-                if text is not None:
-                    self._take_lines(step, [text])
+        for stream in ("out", "err"):
+            text = self._partial.pop((step, stream), None)
+            if text is not None:
+                self._take_lines(step, [text])
 
     def _take_lines(self, step: str | None, lines: list[str]) -> None:
         if not lines:

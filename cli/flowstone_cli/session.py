@@ -147,7 +147,10 @@ class Session:
         if not (stream or self.err).terminal or self._store is None:
             return run_id
         if self._prefix is None:
-            self._prefix = self._store.prefix_length()
+            try:
+                self._prefix = self._store.prefix_length()
+            except FlowError:  # a store that has failed must not keep its failure from being told
+                return run_id
         return run_id[: self._prefix]
 
     def shortened(self, text: str) -> str:

@@ -3,6 +3,8 @@
 Names are resolved on first use, so that commands which only read do not import what bodies need.
 """
 
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,6 +23,12 @@ if TYPE_CHECKING:
     from flowstone.authoring.shell import ShellResult as ShellResult
     from flowstone.errors import NonRetryable as NonRetryable
     from flowstone.errors import ValueRefused as ValueRefused
+    from flowstone.graph.definition import Graph as Graph
+    from flowstone.graph.definition import graph as graph
+    from flowstone.graph.references import item as item
+    from flowstone.graph.references import ref as ref
+    from flowstone.graph.references import template as template
+    from flowstone.graph.references import trigger as trigger
     from flowstone.interrupts import RunCancelled as RunCancelled
     from flowstone.values.failures import StepFailed as StepFailed
 
@@ -30,6 +38,7 @@ _HOMES = {
     "Done": "flowstone.authoring.definition",
     "Failed": "flowstone.authoring.definition",
     "Flow": "flowstone.authoring.flow",
+    "Graph": "flowstone.graph.definition",
     "MapResult": "flowstone.authoring.fan_out",
     "ShellFailed": "flowstone.authoring.shell",
     "ShellResult": "flowstone.authoring.shell",
@@ -40,7 +49,12 @@ _HOMES = {
     "StepFailed": "flowstone.values.failures",
     "ValueRefused": "flowstone.errors",
     "current_step": "flowstone.authoring.current",
+    "graph": "flowstone.graph.definition",
+    "item": "flowstone.graph.references",
+    "ref": "flowstone.graph.references",
     "step": "flowstone.authoring.definition",
+    "template": "flowstone.graph.references",
+    "trigger": "flowstone.graph.references",
     "workflow": "flowstone.authoring.definition",
 }
 
@@ -50,6 +64,7 @@ __all__ = [
     "Done",
     "Failed",
     "Flow",
+    "Graph",
     "MapResult",
     "NonRetryable",
     "NotApproved",
@@ -60,7 +75,12 @@ __all__ = [
     "ValueRefused",
     "Winner",
     "current_step",
+    "graph",
+    "item",
+    "ref",
     "step",
+    "template",
+    "trigger",
     "workflow",
 ]
 
@@ -73,3 +93,14 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
+
+
+class _FrontDoor(ModuleType):
+    """Keeps `flowstone.graph` the authors' function: the import of the room of that name would put its module there."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name != "graph" or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _FrontDoor

@@ -1,27 +1,27 @@
 """The engine: start, answer, resume, retry, cancel, resolve, drive. It wires the parts together and decides nothing itself."""
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from flowstone.authoring.definition import Policy
+from flowstone.authoring.definition import Policy, require_entry
 from flowstone.authoring.inputs import bind
 from flowstone.clock import MICROSECONDS, Clock
 from flowstone.errors import BadSettings, FlowError, NotFound, TryAgain, UsageError
 from flowstone.identity import new_run_id, new_seed, present_user, who
 from flowstone.journal.events import Draft, Event, Kind, body_text
-from flowstone.journal.fork import copied, fork_point
 from flowstone.journal.labels import typed_name
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.states import SETTLED, Status
-from flowstone.journal.summary import Index
 from flowstone.ports import AuditNote, Library, Life, NewRun, Owners, RunRow, Store
 from flowstone.running.advance import outside_of_tasks
 from flowstone.running.answering import Word, decide, early_word, gate_meant, is_gate
 from flowstone.running.body import Program
 from flowstone.running.compensation import Names
+from flowstone.running.forking import UNCHANGED, Forking
 from flowstone.running.output import OutputLog
 from flowstone.running.ownership import Cause, claimed, life_of, refuse_if_owned
 from flowstone.running.passing import Passing
@@ -29,17 +29,15 @@ from flowstone.running.programs import Programs
 from flowstone.running.recovery import due_runs
 from flowstone.running.reopening import reopening_cut
 from flowstone.running.resolving import unresolved, word
+from flowstone.running.resuming import passed_gates
 from flowstone.running.steps.child import AskedChild
 from flowstone.running.stopping import Stop
-from flowstone.running.taking import Taken, Taking, replayed_body
+from flowstone.running.taking import Taken, Taking
 from flowstone.running.work import has_work
-from flowstone.running.writer import summary_of
 from flowstone.settings import Settings
 from flowstone.values.codec import digest
 from flowstone.values.duration import parse
 
-UNCHANGED: Any = object()
-"""Says that a fork keeps its run's input."""
 FOLLOW = MICROSECONDS // 10
 """How often a process that follows another one's run looks at it."""
 
@@ -91,35 +89,43 @@ class Engine:
         self._passing = Passing(
             store, owners, clock, self._output, self.stop, self, self._policy, observe or (lambda events: None)
         )
+        self._forking = Forking(store, owners, clock, self._program, self._log)
         self._taken: dict[str, Taken] = {}
-        self._driving: set[str] = set()
+        self._driving: dict[str, asyncio.Event] = {}
+        """Set when the pass of that run has ended."""
 
     # verbs
 
-    def start(self, workflow: str, data: Any = None, *, key: str | None = None, detach: bool = False) -> Started:
+    def start(
+        self, workflow: str, data: Any = None, *, key: str | None = None, detach: bool = False, start: str | None = None
+    ) -> Started:
         """Create a run of `workflow` with an input of plain JSON data, owned by this process (`detach`: by nobody yet).
+
+        `start` is the entry of a graph at which it begins, instead of all of them.
 
         Raises NotFound, LoadFailed, BadData (the input does not fit: `details` by path), TryAgain (the key is taken by a run with
         another input). Nothing is written then.
         """
         definition = self._programs.definition(workflow)
         bind(definition, data, where=workflow)
+        require_entry(definition, start)
         user = self.settings.user or present_user()
         new = NewRun(
             new_run_id(), workflow, self._programs.source(workflow).version, key, user, None if detach else self.owners.enlist()
         )
-        row = self._create(new, json.dumps(data), None, who())
+        row = self._create(new, json.dumps(data), None, who(), start)
         if row.id == new.id:
             return Started(row, True)
         first = self.store.events(row.id)[0].body()
-        if row.workflow != workflow or digest(json.dumps(first["input"])) != digest(json.dumps(data)):
+        same = digest(json.dumps([first["input"], first.get("start")])) == digest(json.dumps([data, start]))
+        if row.workflow != workflow or not same:
             raise TryAgain(
                 f'the key "{key}" belongs to run {row.id} of {row.workflow}, which has another input',
                 hint=f"flow status {row.id}",
             )
         return Started(row, False)
 
-    def _create(self, new: NewRun, data: str, parent: RunRow | None, by: dict[str, Any]) -> RunRow:
+    def _create(self, new: NewRun, data: str, parent: RunRow | None, by: dict[str, Any], start: str | None = None) -> RunRow:
         wire = {
             "type": "cli" if parent is None else "child",
             "user": new.user,
@@ -135,6 +141,7 @@ class Engine:
             wire=wire,
             key=new.key,
             fork=None,
+            **({} if start is None else {"start": start}),
         )
         drafts = [Draft(Kind.RUN_CREATED, text=created)]
         if new.owner is not None:
@@ -217,20 +224,9 @@ class Engine:
             raise UsageError(f"run {run_id} has {row.status}: there is nothing to resume", hint=f"flow retry {run_id}")
         refuse_if_owned(self.owners, row, takeover=takeover)
         taken = self._taking.replayed(row)
-        cause = Cause("resume", who(), self._passes(row, taken.ledger, reason), takeover)
+        cause = Cause("resume", who(), passed_gates(row, taken.ledger, reason), takeover)
         self._taken[run_id] = self._taking.claim(taken, cause)
         return self._taken[run_id].row
-
-    def _passes(self, row: RunRow, ledger: Ledger, reason: str | None) -> list[str]:
-        held = set((ledger.suspension or {}).get("gates", ()))
-        gates = [gate for gate in ledger.open_gates() if gate.kind == "suspend" and gate.key in held]
-        if reason is None:
-            return [gate.key for gate in gates]
-        meant = [gate.key for gate in gates if reason in (typed_name(gate.key, gate.name), gate.key)]
-        if not meant:
-            names = ", ".join(typed_name(gate.key, gate.name) for gate in gates) or "none"
-            raise NotFound(f'run {row.id} is not suspended at "{reason}"; open: {names}', hint=f"flow status {row.id}")
-        return meant
 
     def retry(self, run_id: str, step: str | None = None) -> RunRow:
         """Re-open a failed or cancelled run at the step whose failure left the body, or at `step`; `drive` then goes on with it.
@@ -247,35 +243,8 @@ class Engine:
 
         Raises NotFound (no such step), BadData (the input does not fit), Diverged (today's code would not have come there).
         """
-        row = self.store.run(run_id)
-        events = self.store.events(run_id)
-        ledger = Ledger(events)
-        point = fork_point(ledger, step)
-        created = ledger.created
-        data = created["input"] if data is UNCHANGED else data
-        program = self._program(row, data)
-        by = who() | {"user": self.settings.user or present_user()}
-        new = NewRun(new_run_id(), row.workflow, program.source.version, None, by["user"], self.owners.enlist())
-        wire = {"type": "fork", "user": by["user"], "host": by["host"], "parent_run": None, "parent_step": None}
-        text = body_text(
-            **(
-                created
-                | {"input": data, "version": new.version, "wire": wire, "key": None}
-                | {"fork": {"run": run_id, "step": step, "n": point}}
-            )
-        )
-        drafts = [Draft(Kind.RUN_CREATED, text=text), claimed(new.owner or "", 1), *copied(events, ledger, point)]
-        now = self.clock.now()
-        numbered = [Event(n, now, *draft) for n, draft in enumerate(drafts)]
-        body = replayed_body(new.id, Ledger(numbered), program, self._log)
-        body.close()
-        return self.store.create(
-            new,
-            drafts,
-            source=program.source,
-            audit=AuditNote("fork", json.dumps(by)),
-            summary=summary_of(Index().after(drafts)),
-        )
+        user = self.settings.user or present_user()
+        return self._forking.fork(self.store.run(run_id), step, data, user)
 
     def check(self, run_id: str) -> None:
         """Replay a recorded run against today's code, running and writing nothing. Raises Diverged with the first difference."""
@@ -304,16 +273,20 @@ class Engine:
             row = self.store.run(run_id)
             if not follow or self.stop.code is not None or row.owner is None or row.status in SETTLED:
                 return row
-            await self.clock.wait(self.clock.now() + FOLLOW)
+            if run_id in self._driving:
+                await self._driving[run_id].wait()
+            else:
+                await self.clock.wait(self.clock.now() + FOLLOW)
 
     async def _pass(self, taken: Taken, park_after: int | None) -> None:
         run_id = taken.row.id
-        self._driving.add(run_id)
+        ended = self._driving[run_id] = asyncio.Event()
         names = Names(self._programs.definition(taken.row.workflow).function, self.library.step)
         try:
             await self._passing.run(taken, names, park_after)
         finally:
-            self._driving.discard(run_id)
+            del self._driving[run_id]
+            ended.set()
         await self._tell_parent(self.store.run(run_id))
 
     async def _take_if_free(self, run_id: str, verb: str) -> Taken | None:
@@ -378,6 +351,7 @@ class Engine:
         """Request the cancelling of a child."""
         with suppress(NotFound):  # it was recorded and never made
             self.cancel(child, reason)
+            await self._passing.deliver(child)
 
     async def _tell_parent(self, row: RunRow) -> None:
         """A child's end is mail for a parent that somebody else drives, or nobody."""

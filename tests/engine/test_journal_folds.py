@@ -163,17 +163,12 @@ def cancelled_with_a_child(runs: Runs) -> None:
 
 @shape
 def a_completed_child_that_is_undone(runs: Runs) -> None:
-    runs.run("guarded", {"kind": "plain"}, broken=("last",))
+    runs.run("guarded", broken=("last",))
 
 
 @shape
 def a_child_that_fails_and_is_handled(runs: Runs) -> None:
-    runs.go_on(runs.run("guarded", {"kind": "plain"}, broken=("second",)), broken=("second",))
-
-
-@shape
-def cancelled_with_a_child_that_has_an_undo(runs: Runs) -> None:
-    runs.cancel(runs.run("guarded", {"kind": "signed"}), "not needed")
+    runs.go_on(runs.run("guarded", broken=("second",)), broken=("second",))
 
 
 @shape

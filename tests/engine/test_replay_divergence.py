@@ -175,7 +175,6 @@ def test_another_input_under_a_new_version_is_tolerated_and_the_recorded_result_
     assert output_of(again, row) == [1, 2]
 
 
-@pytest.mark.xfail(strict=True, reason="a swap of two inputs under one name is not told from two new inputs")
 def test_swapped_inputs_of_steps_of_one_name_diverge_under_a_new_version_too(make: Make) -> None:
     async def before(flow: Flow) -> None:
         await flow.do("pay", charge, "ann")

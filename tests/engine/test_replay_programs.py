@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,10 +11,9 @@ from typing import Any
 import pytest
 
 from flowstone import Flow, workflow
-from flowstone.journal.events import MAIL, Event
-from flowstone.journal.ledger import Ledger
-from flowstone.journal.summary import Index
+from flowstone.journal.events import Event
 from flowstone.testing.throwaway import Throwaway
+from support.cutting import cut_copy
 from support.engines import output_of, to_the_end
 from support.programs import Node, Running, program
 
@@ -54,36 +52,6 @@ def whole_run(folder: Path, node: Node) -> tuple[str, list[Event], list[int], An
         return run_id, events, sorted(cut for cut in cuts if 1 < cut < len(events)), output_of(engine, row)
     finally:
         engine.vanish()
-
-
-def cut_copy(folder: Path, copy: Path, run_id: str, events: list[Event], cut: int) -> None:
-    """A copy of a project whose process died when the run's journal held its first `cut` events."""
-    shutil.copytree(folder, copy)
-    kept = events[:cut]
-    ledger, index = Ledger(kept), Index().after(kept)
-    parked = ledger.owner is not None and cut < len(events) and events[cut].kind == "run.claimed"
-    database = sqlite3.connect(copy / "flow.db")
-    try:
-        with database:
-            database.execute("delete from journal where run_id = ? and n >= ?", (run_id, cut))
-            database.execute(
-                "update runs set events=?, status=?, owner=?, epoch=?, mail=?, waiting=?, steps=?, done=?, current_step=?,"
-                " error=null, finished_at=null where id=?",
-                (
-                    cut,
-                    ledger.status.value,
-                    None if parked else ledger.owner,
-                    ledger.epoch,
-                    sum(event.kind in MAIL for event in kept),
-                    index.waiting(),
-                    index.steps,
-                    index.done,
-                    index.current,
-                    run_id,
-                ),
-            )
-    finally:
-        database.close()
 
 
 def gone_on(copy: Path, node: Node, run_id: str, now: int) -> tuple[list[Event], Any]:

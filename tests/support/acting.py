@@ -3,7 +3,6 @@
 Steps that hold go on when the test lets them; nothing here takes longer than it must.
 """
 
-import os
 import re
 import subprocess
 import threading
@@ -173,7 +172,7 @@ def until(condition: Callable[[], Any], what: str, seconds: float = SECONDS) -> 
 def has_open(pid: int, name: str) -> bool:
     """Whether a process has a file of that name open: it is then past its start."""
     try:
-        return any(os.readlink(descriptor).endswith(name) for descriptor in Path(f"/proc/{pid}/fd").iterdir())
+        return any(descriptor.readlink().name == name for descriptor in Path(f"/proc/{pid}/fd").iterdir())
     except OSError:
         return False
 

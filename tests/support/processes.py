@@ -104,8 +104,9 @@ class Folder:
         return Ledger(self.events(run))
 
     def of_step(self, run: str, step: str) -> list[str]:
-        """The events of one step in short: `started~1`."""
-        return [f"{event.kind.partition('.')[2]}~{event.attempt}" for event in self.events(run) if event.step == step]
+        """The events of one step's attempts in short: `started~1`."""
+        of_step = [event for event in self.events(run) if event.step == step and event.kind.startswith("step.")]
+        return [f"{event.kind.removeprefix('step.')}~{event.attempt}" for event in of_step]
 
 
 def ended(process: "subprocess.Popen[str]") -> Ended:

@@ -112,14 +112,18 @@ def _failed(events: Sequence[Event]) -> frozenset[tuple[str, int]]:
 
 
 def _sources(text: str, events: Sequence[Event], run: str) -> tuple[frozenset[str], int | None]:
-    """The steps that STEP or STEP~N means: the key, else all of that name, in whatever branch. Raises NotFound."""
+    """The steps that STEP or STEP~N means: the key, else all of that name, in whatever branch, else a map's. Raises NotFound."""
     names = {span.step: span.name for span in spans(events)}
     name, tilde, number = text.rpartition("~")
     readings = [(text, None), (name, int(number))] if tilde and number.isdecimal() else [(text, None)]
     for one, attempt in readings:
-        keys = {key for key in names if one in (key, label_of(key))} or {key for key in names if names[key] == one}
+        keys = (
+            {key for key in names if one in (key, label_of(key))}
+            or {key for key in names if names[key] == one}
+            or {key for key in names if key.startswith(f"{one}[")}  # the items of a map
+        )
         if keys:
             return frozenset(keys), attempt
-    close = get_close_matches(text, {known for key, known in names.items() for known in (key, label_of(key), known)}, n=1)
+    close = get_close_matches(text, [one for key, name in names.items() for one in (key, label_of(key), name)], n=1)
     hint = f"flow logs {run} {close[0]}" if close else f"flow status {run}"
     raise NotFound(f"run {run} has no step {text!r}", hint=hint, details=list(names)[:10])

@@ -31,7 +31,7 @@ def command(
     session: Session = ctx.obj
     if graph is not None:
         _check_graph(graph, name, [one for one, given in (("--schema", schema), ("--json", session.options.json)) if given])
-    out = session.out  # judged before the streams are exchanged
+    out = session.out
     shown, plan = _read(session, name)
     if schema:
         text = json_text.pretty if out.terminal and not session.options.json else json_text.compact
@@ -66,8 +66,9 @@ def _read(session: Session, name: str) -> "tuple[dict[str, Any], Plan]":
 
     library = Library(session.settings.dir, session.settings.root)
     found = library.index.find(name)
+    err = session.err  # judged before the streams are exchanged
     with Capture(lambda _stream, text: session.tell(clean(text))) as capture:
-        session.out.file = capture.answer
+        session.out.file, err.file = capture.answer, capture.talk
         definition = definition_of(library.load(name))
         if not isinstance(definition, WorkflowDefinition):
             raise LoadFailed(f"{name} is not a workflow")

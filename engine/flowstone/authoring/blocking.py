@@ -187,22 +187,25 @@ class BlockingFlow:
     @property
     def log(self) -> "logging.LoggerAdapter[logging.Logger]":
         """A logger that is silent while recorded history is replayed."""
-        return self._flow.log
+        told: logging.LoggerAdapter[logging.Logger] = self._tell(lambda flow: flow.log)
+        return told
 
     @property
     def run_id(self) -> str:
         """The run's id."""
-        return self._flow.run_id
+        told: str = self._tell(lambda flow: flow.run_id)
+        return told
 
     @property
     def user(self) -> str:
         """The user who started the run."""
-        return self._flow.user
+        told: str = self._tell(lambda flow: flow.user)
+        return told
 
     @property
     def input(self) -> Any:
         """The run's input as plain JSON data."""
-        return self._flow.input
+        return self._tell(lambda flow: flow.input)
 
     def _ask(self, call: Callable[[Flow], Coroutine[Any, Any, Any]]) -> Any:
         return self._baton.pass_over(call, site_of_caller())

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, TypeVarTuple, Unpack, overload
 
-from flowstone.errors import FlowMisuse
-from flowstone.journal.versions import Version
+from flowstone.errors import FlowMisuse, UsageError
 
 if TYPE_CHECKING:
     from flowstone.authoring.blocking import BlockingFlow
     from flowstone.authoring.flow import Flow
+    from flowstone.journal.versions import Version
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -72,7 +72,7 @@ class WorkflowDefinition:
     tags: tuple[str, ...] = ()
     blocking: bool = False
     """A `def` body, which runs with BlockingFlow."""
-    version: Version | None = None
+    version: "Version | None" = None
     """Of a body that was not read from source: a graph's."""
     entries: tuple[str, ...] = ()
     """The nodes of a graph at which a run may begin."""
@@ -102,6 +102,16 @@ class Failed(Generic[Unpack[Ts]]):
     args: tuple[Unpack[Ts]]
     error: Exception
     step: str
+
+
+def require_entry(workflow: WorkflowDefinition, node: str | None) -> None:
+    """Raise UsageError unless a run of the workflow may begin at that node of it; None is its own beginning."""
+    if node is None or node in workflow.entries:
+        return
+    if not workflow.entries:
+        raise UsageError(f"{workflow.name} is no graph: its runs begin at its first line", hint=f"flow show {workflow.name}")
+    entries = ", ".join(f'"{entry}"' for entry in workflow.entries)
+    raise UsageError(f'"{node}" is no entry of {workflow.name}; a run begins at {entries}', hint=f"flow show {workflow.name}")
 
 
 def definition_of(function: object) -> StepDefinition | WorkflowDefinition | None:

@@ -67,19 +67,23 @@ class Flow(StepVerbs, WaitVerbs):
     @property
     def log(self) -> "logging.LoggerAdapter[logging.Logger]":
         """A logger that is silent while recorded history is replayed."""
+        self._operations.require_body("flow.log")
         return self._operations.log
 
     @property
     def run_id(self) -> str:
         """The run's id."""
+        self._operations.require_body("flow.run_id")
         return self._operations.run_id
 
     @property
     def user(self) -> str:
         """The user who started the run."""
+        self._operations.require_body("flow.user")
         return self._operations.user
 
     @property
     def input(self) -> Any:
         """The run's input as plain JSON data."""
+        self._operations.require_body("flow.input")
         return self._operations.input

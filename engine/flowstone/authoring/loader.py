@@ -12,7 +12,7 @@ import sys
 import threading
 import traceback
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -21,8 +21,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from flowstone.authoring.definition import definition_of
-from flowstone.authoring.names import Entry, Found, Index, index_file
+from flowstone.authoring.definition import WorkflowDefinition, definition_of
+from flowstone.authoring.names import GRAPH_FILES, Entry, Found, Index, index_file
 from flowstone.errors import FlowError, LoadFailed
 from flowstone.journal.versions import Version, version_of
 
@@ -38,9 +38,11 @@ class Library:
     they run, and a look-up of a class by its module's name, find the newest library's files.
     """
 
-    def __init__(self, folder: Path, root: Path) -> None:
+    def __init__(self, folder: Path, root: Path, *, read_graph: Callable[[Path, str], Any] | None = None) -> None:
+        """`read_graph` makes the graph of a file, given its name; without it graphs in files cannot be loaded."""
         self.folder = folder.absolute()
         self.root = root.absolute()
+        self._read_graph = read_graph
         self.index = Index(self.folder, index_file(self.root))
         self._sources: dict[str, str] = {}
         self._modules: dict[str, ModuleType] = {}
@@ -60,7 +62,10 @@ class Library:
 
     def version(self, name: str) -> Version:
         """The version of the workflow `name`, from the source that was loaded, whatever the file says by now."""
-        _, found = self._load("workflow", name)
+        loaded, found = self._load("workflow", name)
+        definition = definition_of(loaded)
+        if isinstance(definition, WorkflowDefinition) and definition.version is not None:
+            return definition.version
         return version_of(self._sources[_module_name(found)], found.attribute)
 
     def entries(self) -> list[Entry]:
@@ -76,7 +81,10 @@ class Library:
         with _lock:
             if key not in self._loaded:
                 found = self.index.find(name) if what == "workflow" else self.index.find_step(name)
-                self._loaded[key] = (_checked(self._import(found), found), found)
+                if found.file.name.endswith(GRAPH_FILES) and self._read_graph is not None:
+                    self._loaded[key] = (self._read_graph(found.file, found.name), found)
+                else:
+                    self._loaded[key] = (_checked(self._import(found), found), found)
             return self._loaded[key]
 
     def _import(self, found: Found) -> ModuleType:
@@ -222,8 +230,10 @@ def _refusal(found: Found, error: BaseException, folder: Path) -> LoadFailed:
     """Why the file of `found` cannot be imported: the sentence with file and line, and the cure where there is one."""
     place = _place(error, folder) or str(found.file)
     reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    details = []
+    details: list[str] = []
     hint = error.hint if isinstance(error, FlowError) else None
+    if isinstance(error, FlowError):
+        details += error.details
     if isinstance(error, SyntaxError):
         reason = f"SyntaxError: {error.msg}"
     elif isinstance(error, ModuleNotFoundError) and error.name:

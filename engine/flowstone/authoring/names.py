@@ -7,6 +7,7 @@ import ast
 import json
 import os
 import re
+import tomllib
 import unicodedata
 import warnings
 from collections.abc import Iterator
@@ -87,8 +88,14 @@ class Entry:
     error: str | None
 
 
+GRAPH_FILES = (".graph.toml", ".graph.json")
+"""How the names of files end that hold one graph each."""
+
+
 def scan(path: Path) -> Scan:
     """What the file at `path` defines. A file that cannot be read or parsed is a Scan with an error, never an exception."""
+    if path.name.endswith(GRAPH_FILES):
+        return _scan_graph(path)
     if "." in path.stem:
         return Scan(path, error="a module's name has no dot: rename the file")
     try:
@@ -104,13 +111,30 @@ def scan(path: Path) -> Scan:
     return Scan(path, tuple(one for node in _top_level(tree.body) if (one := marks.found(node, path))))
 
 
+def _scan_graph(path: Path) -> Scan:
+    """The graph of a file: named in it, else as the file is."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        document = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except OSError as error:
+        return Scan(path, error=f"cannot be read: {error.strerror}")
+    except (ValueError, RecursionError) as error:
+        return Scan(path, error=f"{type(error).__name__}: {error}")
+    fields = document if isinstance(document, dict) else {}
+    name, doc = fields.get("name"), fields.get("description")
+    plain = name if isinstance(name, str) and name else path.name.removesuffix(path.suffix).removesuffix(".graph")
+    found = Found(Kind.GRAPH, unicodedata.normalize("NFC", plain), "", path, 1, _first_line(doc if isinstance(doc, str) else ""))
+    return Scan(path, (found,))
+
+
 def index_file(root: Path) -> Path:
     """Where a project keeps its index file."""
     return root / ".flow" / "index.json"
 
 
 class Index:
-    """The names in a folder of workflows: its `*.py` files and its packages' `__init__.py`, except those that begin with `_`.
+    """The names in a folder of workflows: its `*.py` files and its packages' `__init__.py`, except those that begin with `_`, and
+    its graphs in files.
 
     `kept` is a file that remembers what each file held; a file that has changed since is read anew. It may be missing, broken
     or read-only: then everything is read.
@@ -132,7 +156,7 @@ class Index:
         except OSError as error:
             raise LoadFailed(f"cannot read the folder {self.folder}: {error.strerror}") from error
         packages = [path for path in paths if (path / "__init__.py").is_file()]
-        files = [path for path in paths if path.suffix == ".py" and path.is_file()]
+        files = [path for path in paths if (path.suffix == ".py" or path.name.endswith(GRAPH_FILES)) and path.is_file()]
         hidden = [path for path in files if path.with_suffix("") in packages]
         scans = [Scan(path, error=f"hidden by the package {path.stem}/ beside it") for path in hidden]
         scans += self._scanned([path / "__init__.py" for path in packages] + [path for path in files if path not in hidden], anew)

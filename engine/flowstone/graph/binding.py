@@ -29,28 +29,27 @@ def arguments(function: Callable[..., Any], data: Any, where: str) -> tuple[Any,
             return ()
         raise GraphFailed(f"{where} has an input, but {_named(function)} takes none")
 
+    known = [one.name for one in parameters]
+
     def typed(place: int, value: Any) -> Any:
         try:
             return restore(value, signature_of(function).of_argument(place + skipped))
         except ValueRefused as refusal:
             why = "; ".join(refusal.details) or refusal.message
-            raise GraphFailed(f"the input of {where} does not fit {parameters[place].name} of {_named(function)}: {why}") from None
+            raise GraphFailed(f"the input of {where} does not fit {known[place]} of {_named(function)}: {why}") from None
 
     only = len(parameters) == 1
     if not isinstance(data, dict) or (only and is_whole(signature_of(function).of_argument(skipped))):
         if not only and any(one.default is one.empty for one in parameters[1:]):
-            names = ", ".join(one.name for one in parameters)
+            names = ", ".join(known)
             raise GraphFailed(f"the input of {where} is no object, and {_named(function)} takes {names}")
         return (typed(0, data),)
-    names = [one.name for one in parameters]
-    if unknown := [name for name in data if name not in names]:
-        raise GraphFailed(f'the input of {where} has "{unknown[0]}", but {_named(function)} takes {", ".join(names)}')
+    if unknown := [name for name in data if name not in known]:
+        raise GraphFailed(f'the input of {where} has "{unknown[0]}", but {_named(function)} takes {", ".join(known)}')
     if missing := [one.name for one in parameters if one.default is one.empty and one.name not in data]:
         raise GraphFailed(f'the input of {where} has no "{missing[0]}", which {_named(function)} needs')
-    last = max(place for place, name in enumerate(names) if name in data) + 1 if data else 0
-    return tuple(
-        typed(place, data[one.name]) if one.name in data else one.default for place, one in enumerate(parameters[:last])
-    )
+    last = max(place for place, name in enumerate(known) if name in data) + 1 if data else 0
+    return tuple(typed(place, data[one.name]) if one.name in data else one.default for place, one in enumerate(parameters[:last]))
 
 
 def default_arguments(function: Callable[..., Any], data: Any, where: str) -> tuple[Any, ...]:
@@ -71,7 +70,7 @@ def needed(function: Callable[..., Any]) -> list[str]:
     return [] if found is None else [one.name for one in found[0] if one.default is one.empty]
 
 
-def _parameters(function: Callable[..., Any]) -> tuple[list[Parameter], int]  | None:
+def _parameters(function: Callable[..., Any]) -> tuple[list[Parameter], int] | None:
     """The parameters that an input fills, and how many stand before them; None if any argument goes."""
     skipped = 1 if isinstance(definition_of(function), WorkflowDefinition) else 0
     try:

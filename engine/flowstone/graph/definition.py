@@ -11,7 +11,7 @@ from flowstone.authoring.definition import MARK, Duration, WorkflowDefinition
 from flowstone.authoring.flow import Flow
 from flowstone.authoring.inputs import is_whole
 from flowstone.errors import BadData, FlowError, FlowMisuse
-from flowstone.graph.building import Places, build
+from flowstone.graph.building import build
 from flowstone.graph.document import version_of
 from flowstone.graph.model import Model
 from flowstone.graph.places import places_in_python

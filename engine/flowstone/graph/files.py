@@ -1,4 +1,4 @@
-"""Graphs in files: `NAME.graph.toml` and `NAME.graph.json` in the folder of workflows, for wiring steps without writing Python."""
+"""Graphs in files: `NAME.graph.toml` and `NAME.graph.json` beside the workflows, for wiring steps without writing Python."""
 
 import json
 import tomllib
@@ -29,7 +29,7 @@ def read_graph(file: Path, name: str) -> Graph:
         raise LoadFailed(f'cannot load the workflow "{name}": {file}: {error}') from None
     nodes = document.get("nodes") if isinstance(document, dict) else None
     if not isinstance(nodes, dict):
-        raise LoadFailed(f"{file}: a graph has nodes by id", hint='[nodes.fetch]\nrun = "fetch"')
+        raise LoadFailed(f"{file}: a graph has an object (in TOML tables) nodes, with what each node does by its id")
     unknown = [key for key in document if key not in FIELDS]
     if unknown or document.get("schema", SCHEMA) != SCHEMA:
         raise LoadFailed(f"{file}: a graph has {', '.join(FIELDS)}; this one has {', '.join(unknown) or 'another schema'}")

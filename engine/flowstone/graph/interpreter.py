@@ -20,13 +20,13 @@ from flowstone.errors import FlowError
 from flowstone.graph.binding import arguments, default_arguments
 from flowstone.graph.model import Model, Node
 from flowstone.graph.planner import Planner, TooManyVisits, Visit
-from flowstone.graph.results import GraphFailed, Results, chosen_branch, failure_data
+from flowstone.graph.results import GraphFailed, Results, approval_data, chosen_branch, failure_data
 from flowstone.values.codec import UNANNOTATED, record, restore
 from flowstone.values.failures import StepFailed
 
 
 async def interpret(flow: Flow, model: Model, trigger: Any) -> Any:
-    """Carry a graph out; `trigger` is the run's input as data. Raises the failure of a node that no handler takes, GraphFailed."""
+    """Carry a graph out; `trigger` is the run's input as data. Raises the failure of a node without a handler, GraphFailed."""
     return await _Interpreter(flow, model, trigger).run()
 
 
@@ -227,13 +227,5 @@ def _outcome(value: Any, node: Node) -> NodeOutcome:
     if not isinstance(value, Answer):
         return NodeOutcome(None)
     annotation = UNANNOTATED if node.schema is None else node.schema
-    return NodeOutcome(
-        {
-            "status": value.status,
-            "approved": value.approved,
-            "data": None if value.value is None else from_json(record(value.value, annotation).text),
-            "by": value.by,
-            "at": None if value.at is None else value.at.isoformat(),
-            "comment": value.comment,
-        }
-    )
+    data = None if value.value is None else from_json(record(value.value, annotation).text)
+    return NodeOutcome(approval_data(value.status, data, value.by, value.at, value.comment))

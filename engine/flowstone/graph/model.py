@@ -60,7 +60,7 @@ class Node:
     @property
     def outcomes(self) -> dict[str | None, tuple[str, ...]]:
         """The targets of each way in which the node can end: by branch (None: it has none), without its failures."""
-        return {None: self.next} if self.branches is None else dict(self.branches)
+        return {None: self.next} if self.branches is None else dict(self.branches.items())
 
     def reads(self) -> Iterator[str]:
         """The nodes whose results it reads."""
@@ -161,12 +161,44 @@ class Model:
         )
 
     @cached_property
-    def upstream(self) -> dict[str, dict[str, frozenset[str]]]:
-        """For each join and each of its sources: the nodes from which that source can be reached without passing the join."""
-        before: dict[str, list[str]] = self.sources
+    def back_edges(self) -> frozenset[tuple[str, str]]:
+        """The edges that lead back to a node from which one has come, as source and target: each begins a loop's next round."""
+        found: set[tuple[str, str]] = set()
+        seen: set[str] = set()
+        for entry in (*self.entries, *self.nodes):
+            if entry in seen:
+                continue
+            seen.add(entry)
+            path = [(entry, iter(self.after[entry]))]
+            on_path = {entry}
+            while path:
+                node, targets = path[-1]
+                target = next(targets, None)
+                if target is None:
+                    on_path.discard(node)
+                    path.pop()
+                elif target in on_path:
+                    found.add((node, target))
+                elif target not in seen:
+                    seen.add(target)
+                    on_path.add(target)
+                    path.append((target, iter(self.after[target])))
+        return frozenset(found)
+
+    @cached_property
+    def joined(self) -> dict[str, list[str]]:
+        """The nodes from which an edge leads forward to it, by node: with more than one it is a join."""
         return {
-            node: {source: _above(source, node, before) for source in sources}
+            node: [source for source in sources if (source, node) not in self.back_edges]
             for node, sources in self.sources.items()
+        }
+
+    @cached_property
+    def upstream(self) -> dict[str, dict[str, frozenset[str]]]:
+        """For each join and each of its sources: the nodes from which that source can be reached going forward."""
+        return {
+            node: {source: frozenset(reachable([source], self.joined)) for source in sources}
+            for node, sources in self.joined.items()
             if len(sources) > 1
         }
 
@@ -193,15 +225,3 @@ def reachable(starts: Iterable[str], after: Mapping[str, Sequence[str]]) -> set[
                 found.add(target)
                 stack.append(target)
     return found
-
-
-def _above(source: str, join: str, before: Mapping[str, Sequence[str]]) -> frozenset[str]:
-    if source == join:
-        return frozenset()
-    found, stack = {source}, [source]
-    while stack:
-        for one in before[stack.pop()]:
-            if one != join and one not in found:
-                found.add(one)
-                stack.append(one)
-    return frozenset(found)

@@ -26,9 +26,9 @@ def places_in_python(file: str, line: int) -> Places:
 
 
 def _calls(file: str) -> Iterator[ast.Call]:
-    """The calls of something named graph, innermost last lines first."""
-    tree = _tree(file)
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _argument(node, "nodes") is not None] if tree else []
+    """The calls with an argument nodes, the last ones first."""
+    every = ast.walk(_tree(file) or ast.Module([], []))
+    found = [node for node in every if isinstance(node, ast.Call) and _argument(node, "nodes") is not None]
     yield from sorted(found, key=lambda node: -node.lineno)
 
 

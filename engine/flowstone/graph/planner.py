@@ -1,8 +1,9 @@
 """Which node of a graph comes when: a pure machine that is told how visits end and says which ones begin.
 
-An edge that is taken brings a token to its target. A node with `join="any"` is visited by the first token; one with
-`join="all"` when no token can come any more from a source that has brought none: so a join waits for the branches that were
-taken and for no others, also inside a cycle. The interpreter drives it live, fates.py from a journal.
+An edge that is taken brings a token to its target. A join of the kind "any" is visited by the first token; one of the kind "all"
+when no token can come any more from a source that has brought none: so a join waits for the branches that were taken and for no
+others. An edge that leads back begins the next round of a loop, and waits for nothing. The interpreter drives it live, fates.py
+from a journal.
 """
 
 from collections import Counter, deque
@@ -57,7 +58,7 @@ class Planner:
         for target in targets:
             if target in marks:
                 continue
-            is_join = len(self.model.sources[target]) > 1
+            is_join = len(self.model.joined[target]) > 1 and (visit.node, target) not in self.model.back_edges
             if is_join and self.model.nodes[target].join == "all":
                 self._waiting.setdefault(target, {}).setdefault(visit.node, deque()).append(marks)
                 continue
@@ -94,8 +95,6 @@ class Planner:
         begun: list[Visit] = []
         while ready := [node for node in self._waiting if not self._blocked(node)]:
             begun += [self._join(node) for node in ready]
-        if self._waiting and not self._active:  # they wait for each other
-            begun.append(self._join(next(node for node in self.model.nodes if node in self._waiting)))
         return begun
 
     def _blocked(self, node: str) -> bool:

@@ -1,8 +1,9 @@
-"""What a run of a graph knows: its input and the results of its nodes, as recorded data; what is read from them, and chosen by them.
+"""What a run of a graph knows: its input and its nodes' results, as recorded data; what is read from them and chosen by them.
 
 Used live by the interpreter and by fates.py on a journal.
 """
 
+from datetime import datetime
 from typing import Any
 
 from flowstone.authoring.fan_out import keys_of
@@ -96,6 +97,18 @@ def chosen_branch(node: Node, data: Any, said: str | None) -> str | None:
     if found not in node.branches:
         raise GraphFailed(f'node "{node.id}" has chosen the branch "{found}"; it has {known}')
     return found
+
+
+def approval_data(status: str, data: Any, by: str | None, at: datetime | None, comment: str | None) -> dict[str, Any]:
+    """What a reference to an approval reads. Without fields in the answer `data` is an empty object."""
+    return {
+        "status": status,
+        "approved": status == "approved",
+        "data": ({} if data is None else data) if status == "approved" else None,
+        "by": by,
+        "at": None if at is None else at.isoformat(),
+        "comment": comment,
+    }
 
 
 def failure_data(type: str, message: str, step: str) -> dict[str, Any]:

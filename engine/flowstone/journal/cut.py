@@ -34,6 +34,22 @@ def cut_at(ledger: Ledger, step: str | None) -> dict[str, Any]:
     return {"step": step, "n": operation.asked_n, "late": late, "keep": [], "again": []}
 
 
+def cut_at_failure(ledger: Ledger, step: str | None) -> dict[str, Any]:
+    """The cut for a retry of what has failed. For a node of a graph it is where it failed: what ran beside it is kept."""
+    operation = ledger.operations.get(step or "")
+    if operation is None or "node" not in operation.opened or operation.completion is None:
+        return cut_at(ledger, step)
+    failed_n = operation.completion.n
+    late = [
+        event.n
+        for event in ledger.completions
+        if event.n > failed_n and event.step is not None and ledger.operations[event.step].status is StepStatus.SUCCEEDED
+    ]
+    # Nothing is asked for once a node has failed, so what began later in the journal was asked for before.
+    keep = [event.step for event in ledger.completions if event.n in late]
+    return {"step": step, "n": failed_n, "late": late, "keep": keep, "again": []}
+
+
 def undo_again(ledger: Ledger) -> dict[str, Any]:
     """The cut of a run whose undo failed: everything is kept, the undo that failed is begun again."""
     undos = [operation for operation in ledger.operations.values() if operation.kind == "undo"]

@@ -80,7 +80,7 @@ class Pass:
         while True:
             await outside_of_tasks(self._turn)
             self._raise_what_failed()
-            if self._ledger.deaths >= CRASHES:
+            if self._ledger.deaths >= CRASHES and not self._children.any():
                 await self._end(crash_loop(self._ledger))
                 return
             misused = self._attempts.misuse or self._stuck or self._misused_by_body()

@@ -113,6 +113,10 @@ class Children:
         if next_attempt_at is not None:
             self._attempts.timers.add(next_attempt_at, asked)
 
+    def any(self) -> bool:
+        """Whether a child is open: it counts itself how often its process dies."""
+        return any(operation.kind == "child" for operation in self._writer.ledger.waits.values())
+
     def suspended(self) -> list[str]:
         """The names of children that wait for a person."""
         return list(self._suspended.values())

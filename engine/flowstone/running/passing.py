@@ -1,7 +1,7 @@
 """Putting one pass together: pen, attempts, ticks, children and undo for a run that this process has taken."""
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from flowstone.authoring.definition import Policy
 from flowstone.clock import Clock
@@ -34,6 +34,7 @@ class Passing:
     children: ChildRuns
     policy: Policy
     observe: Observe
+    _going: dict[str, Ticking] = field(default_factory=dict)
 
     async def run(self, taken: Taken, names: Names, park_after: int | None) -> None:
         """One pass of a taken run: of its body, or of its undo once that has begun."""
@@ -43,6 +44,7 @@ class Passing:
         ticking = Ticking(attempts, writer, self.clock, self.owners)
         undoing = Undoing(row.id, writer, attempts, ticking, self.clock, names, self.policy, self.stop, park_after)
         self.stop.wakes.append(attempts.wake.set)
+        self._going[row.id] = ticking
         try:
             if taken.body is None:
                 await undoing.run(ending_again(taken.ledger))
@@ -65,7 +67,14 @@ class Passing:
         finally:
             ticking.stop()
             self.stop.wakes.remove(attempts.wake.set)
+            del self._going[row.id]
             writer.close()
+
+    async def deliver(self, run_id: str) -> None:
+        """Let the pass of that run, if this process makes one, look for mail at once."""
+        ticking = self._going.get(run_id)
+        if ticking is not None:
+            await ticking.look()
 
     def _give_up(self, row: RunRow) -> None:
         """A pass that breaks off leaves its run to others: this process may live on."""

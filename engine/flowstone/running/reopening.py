@@ -3,7 +3,7 @@
 from typing import Any
 
 from flowstone.errors import UsageError
-from flowstone.journal.cut import cut_at, undo_again
+from flowstone.journal.cut import cut_at, cut_at_failure, undo_again
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.states import Status
 from flowstone.ports import RunRow
@@ -23,4 +23,4 @@ def reopening_cut(row: RunRow, ledger: Ledger, step: str | None) -> dict[str, An
         raise UsageError(
             f"run {row.id} has undone what it did: it cannot go on from there", hint=f"flow fork {row.id} --from STEP"
         )
-    return cut_at(ledger, step or (ledger.error or {}).get("step"))
+    return cut_at(ledger, step) if step is not None else cut_at_failure(ledger, (ledger.error or {}).get("step"))

@@ -46,7 +46,12 @@ class Ticking:
                 await self._clock.wait(target)
             self._owners.beat()
             await self._writer.keep_logs()
-            if await self._writer.changed():
-                await self._writer.catch_up()
+            await self.look()
         finally:
             self._attempts.wake.set()
+
+    async def look(self) -> None:
+        """Look for mail now, and wake the pass."""
+        if await self._writer.changed():
+            await self._writer.catch_up()
+        self._attempts.wake.set()

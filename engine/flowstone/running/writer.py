@@ -34,7 +34,6 @@ class Writer:
         self._index = index
         self._output = output
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
-        self._fresh: Sequence[Event] = ()
         """What the last write appended, until it is taken into the ledger."""
         self._queue: list[tuple[Sequence[Draft], bool, asyncio.Future[None]]] = []
         self._flushing: asyncio.Task[None] | None = None
@@ -79,8 +78,9 @@ class Writer:
         self._take(await self.call(lambda: self._store.events(self._run.id, after=self.ledger.count - 1)))
 
     async def changed(self) -> bool:
-        """Whether somebody else may have written."""
-        return await self.call(self._store.changed)
+        """Whether mail has come in: from another process, or from another run of this one."""
+        row = await self.call(self._store.run, self._run.id)
+        return row.mail != self.ledger.mail
 
     async def keep_logs(self) -> None:
         """Write output that has come without an event, so that it can be read while its step runs."""
@@ -112,18 +112,18 @@ class Writer:
 
     async def _write(self, drafts: Sequence[Draft], change: Change) -> bool:
         """Write in the store's thread; False if mail came in."""
-        return await self.call(self._store_append, drafts, change) and self._written()
+        return self._written(await self.call(self._store_append, drafts, change))
 
     def _write_here(self, drafts: Sequence[Draft], change: Change) -> bool | None:
         """Write in this thread; None, and nothing written, if another process writes just now."""
         try:
-            return self._store_append(drafts, change, patient=False) and self._written()
+            return self._written(self._store_append(drafts, change, patient=False))
         except Locked as locked:
             if self.failed is locked:
                 self.failed = None
             return None
 
-    def _store_append(self, drafts: Sequence[Draft], change: Change, patient: bool = True) -> bool:
+    def _store_append(self, drafts: Sequence[Draft], change: Change, patient: bool = True) -> Sequence[Event] | None:
         if self.failed is not None:
             raise self.failed
         logs = self._output.take()
@@ -139,14 +139,14 @@ class Writer:
             raise
         if events is None:
             self._output.put_back(logs)
-            return False
+            return None
         self._index = index
-        self._fresh = events
-        return True
+        return events
 
-    def _written(self) -> bool:
-        self._take(self._fresh)
-        return True
+    def _written(self, events: Sequence[Event] | None) -> bool:
+        if events is not None:
+            self._take(events)
+        return events is not None
 
     def _take(self, events: Sequence[Event]) -> None:
         new = [event for event in events if event.n >= self.ledger.count]

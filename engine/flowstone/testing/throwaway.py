@@ -43,7 +43,10 @@ class Functions:
         return self._found[name]
 
     def version(self, name: str) -> Version:
-        """The version that was given, for every workflow."""
+        """The version that was given, for every workflow; a graph has its own."""
+        definition = definition_of(self._found.get(name))
+        if isinstance(definition, WorkflowDefinition) and definition.version is not None:
+            return definition.version
         return Version(f"{self._version}:{name}", "")
 
     def names(self) -> frozenset[str]:

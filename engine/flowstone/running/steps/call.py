@@ -111,6 +111,7 @@ class AskedStep(Asked[StepRequest]):
                 on_error=self.on_error,
                 actor=self.request.actor,
                 description=self.request.description or (self.step.description if self.step else ""),
+                **node_fields(self.request),
             ),
         )
 
@@ -125,6 +126,11 @@ class AskedStep(Asked[StepRequest]):
             return restore(completion.body()["result"], annotation)
         body = completion.body()
         raise restore_failure(body["error"], self.name, completion.attempt or 1)
+
+
+def node_fields(request: StepRequest) -> dict[str, Any]:
+    """The field by which a step of a graph names its node."""
+    return {"node": request.name} if request.of_graph else {}
 
 
 def node_outcome(succeeded: dict[str, Any]) -> NodeOutcome:
