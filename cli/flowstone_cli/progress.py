@@ -68,10 +68,13 @@ class Progress:
         self._dropped = 0
         self._over = threading.Event()
         self._spoke = threading.Event()
-        self._before: Any = None
+        self._before: dict[int, Any] = {}
+        """Signal handlers to be put back."""
         if not quiet:
             if self._live and threading.current_thread() is threading.main_thread():
-                self._before = signal.signal(signal.SIGCONT, self._continued)
+                for number, handler in ((signal.SIGTSTP, self._stopped), (signal.SIGCONT, self._continued)):
+                    if signal.getsignal(number) is not signal.SIG_IGN:
+                        self._before[number] = signal.signal(number, handler)
             threading.Thread(target=self._draw_often if self._live else self._speak, name="flow-progress", daemon=True).start()
 
     def begin(self, title: str, events: Iterable[Event], *, hint: str = STOPS) -> None:
@@ -141,9 +144,9 @@ class Progress:
                 self._tell(text)
         finally:
             self._drawing.release()
-        if self._before is not None:
-            signal.signal(signal.SIGCONT, self._before)
-            self._before = None
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()
 
     # output
 
@@ -192,7 +195,7 @@ class Progress:
             if not self._in_foreground():
                 self._region.forget()
                 continue
-            if last - before > STALL:  # stopped by Ctrl-Z perhaps: let `_continued` come first
+            if last - before > STALL:  # stopped perhaps: let `_continued` come first
                 continue
             with self._drawing:
                 if not self._over.is_set():
@@ -248,8 +251,17 @@ class Progress:
         except (OSError, ValueError):  # not our controlling terminal
             return True
 
+    def _stopped(self, number: int, frame: Any) -> None:
+        """Ctrl-Z: the view goes away before the shell writes, and comes back below what it has written."""
+        held = self._drawing.acquire(timeout=LAST_DRAWING)
+        if held:
+            self._tell(self._region.erased())
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)  # returns when the process goes on
+        signal.signal(signal.SIGTSTP, self._stopped)
+        if held:
+            self._drawing.release()
+
     def _continued(self, number: int, frame: Any) -> None:
-        # The shell has written since (Ctrl-Z, then fg).
+        """After a stop that nobody could see coming (SIGSTOP) others may have written too."""
         self._region.forget()
-        if callable(self._before):
-            self._before(number, frame)

@@ -162,7 +162,7 @@ def test_row_52_removed_code_leaves_the_run_untouched(project):
     file.write_text(file.read_text().replace("async def pauses", "async def breaks_off"))
     before = project.flow("timeline", run, "--events").out
     result = project.flow("resume", run)
-    assert (result.code, 'no workflow "pauses"' in result.err) == (66, True)
+    assert (result.code, 'no workflow "pauses"' in result.err) == (76, True)
     assert project.flow("timeline", run, "--events").out == before
 
 

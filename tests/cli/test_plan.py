@@ -66,13 +66,13 @@ def test_the_plan_is_numbered_with_policy_undo_gates_and_conditions() -> None:
         drawn()
         == """\
  1  validate
- 2  reserve_stock                  retries 3, 100ms apart  undo: release_stock
+ 2  reserve_stock                retries 3, 100ms apart  undo: release_stock
     done here if order.cached
- 3  fraud_check                    child workflow
- 4  quotes                         parallel, one per item of order.carriers
- 5  approve: manager               gate, expires 3d, not the starter
+ 3  fraud_check                  child workflow
+ 4  quotes                       parallel, one per item of order.carriers
+ 5  approve: manager             gate, expires 3d, not the starter
     cancelled here if not answer.approved
- 6  charge_card                    retries 3               undo: refund
+ 6  charge_card                  retries 3               undo: refund
     on Declined
  7    notify
       then done
@@ -82,11 +82,12 @@ def test_the_plan_is_numbered_with_policy_undo_gates_and_conditions() -> None:
  9      pick {…}
 10      pack
     the first to end wins
-11    suspend: ok                  gate, until flow resume
-12    sleep: late                  sleeps 1h
-13  ship                           only if results.charge_card.ok
-14  helpers.deploy(flow, order)    what it asks for is not known, otherwise, only if order.total > limits.a_very_lon…
-15  {NAME}                         otherwise
+11    suspend: ok                gate, until flow resume
+12    sleep: late                sleeps 1h
+13  ship                         only if results.charge_card.ok
+14  helpers.deploy(flow, order)  what it asks for is not known, otherwise, only if order.total >
+                                 limits.a_very_long_name[o…
+15  {NAME}                       otherwise
 """
     )
 

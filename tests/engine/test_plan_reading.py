@@ -336,6 +336,17 @@ def test_code_that_is_given_away_is_there_and_uncertain() -> None:
     assert keys(made) == [None, None, None, "free"]
 
 
+def test_what_is_given_away_in_an_arm_stays_uncertain_behind_it() -> None:
+    made = plan("""
+        async def leaf():
+            await flow.do("a", f)
+        if order:
+            await each(leaf)
+        await flow.do("a", f)
+    """)
+    assert keys(made) == [None, None]
+
+
 def test_the_function_of_a_step_is_no_part_of_the_body() -> None:
     made = plan("""
         def local():

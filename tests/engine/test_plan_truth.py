@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import pytest
 from hypothesis import strategies as st
 
 from flowstone import Flow, NonRetryable, StepFailed, workflow
@@ -201,6 +202,7 @@ def agrees(plan: Plan, completed: bool, asked: list[tuple[str, str, int]]) -> No
             assert recorded == certain
 
 
+@pytest.mark.filterwarnings("ignore")  # a run that is cancelled while it makes its arguments never awaits them
 @hypothesis.given(lines=block(2), flags=st.lists(st.integers(0, 2), min_size=4, max_size=4))
 @hypothesis.settings(max_examples=80, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
 def test_a_plan_says_what_a_run_does(lines: list[str], flags: list[int]) -> None:

@@ -1,17 +1,30 @@
 """A refused command: `error: …`, what is known about it, and a command to type; with --json the document flow.error/1."""
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from flowstone.errors import FlowError
 from flowstone_cli import exit_codes, json_text
 from flowstone_cli.clean import clean, one_line
+from flowstone_cli.options import Options
 from flowstone_cli.terminal import ReaderGone, Stream
 
-if TYPE_CHECKING:
-    from flowstone_cli.session import Session
+
+class Teller(Protocol):
+    """What telling an error needs of the session."""
+
+    options: Options
+
+    @property
+    def err(self) -> Stream:
+        """stderr."""
+        ...
+
+    def shortened(self, text: str) -> str:
+        """The text with ids as people are shown them."""
+        ...
 
 
-def tell(error: FlowError, session: "Session") -> None:
+def tell(error: FlowError, session: Teller) -> None:
     """Write the error to stderr; a stderr that takes nothing changes nothing."""
     stream = session.err
     try:

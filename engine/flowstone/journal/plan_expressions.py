@@ -292,7 +292,7 @@ class Expressions(Blocks, ABC):
             return
         body = [inner for node in nodes for inner in (node.body if isinstance(node, Block) else (node,))]
         self.close("later", called.callee.name, called.line, body)
-        self.place.unsure_of(nowhere.log)
+        self.place.unsure_of(nowhere)
         self.place.tasks_unknown()
 
     def _bare_scope(self, callee: Callee) -> Scope:

@@ -70,13 +70,15 @@ class Place:
         """Count from there on: for the next arm of a branch. What has no certain count for other reasons keeps none."""
         self._counts, self._tasks = dict(counts[0]), counts[1]
 
+    def unsure_of(self, other: "Place") -> None:
+        """Whatever was counted in the other place may be counted here too, now or later, any number of times."""
+        mark = len(self.log)
+        self.log += other.log
+        self.unsure_since(mark)
+
     def unsure_since(self, mark: int) -> None:
         """Whatever was counted since `len(log)` was `mark` may have been or not."""
-        self.unsure_of(self.log[mark:])
-
-    def unsure_of(self, log: list[tuple[str, str]]) -> None:
-        """Whatever stands in `log` may have been counted here or not, or may be later."""
-        for one in log:
+        for one in self.log[mark:]:
             prefix, name = one
             if one == _TASK:
                 self._tasks = None
