@@ -4,6 +4,8 @@ import unicodedata
 
 from flowstone.errors import FlowMisuse
 
+OWN_NAMES = ("undo", "on_error")
+"""What follows a step's key in the keys of the engine's own steps."""
 RESERVED = "/#[]:@~%"
 
 
@@ -29,6 +31,8 @@ def encoded(name: str) -> str:
 def key_of(prefix: str, branch: str, name: str, occurrence: int) -> str:
     """The key of an operation: its branch, a prefix such as "approve:", its name, and `#1` from the second reach on."""
     key = prefix + encoded(name)
+    if prefix and name in OWN_NAMES:
+        key = f"{prefix}%{ord(name[0]):02X}{name[1:]}"  # `sleep:undo` is the undo of a step named sleep
     if branch:
         key = f"{branch}/{key}"
     return f"{key}#{occurrence}" if occurrence else key

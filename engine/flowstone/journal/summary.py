@@ -145,6 +145,4 @@ _SETTLES: dict[str, Callable[[dict[str, Any]], str | None]] = {
 def _stopped(body: dict[str, Any]) -> tuple[Wait, ...]:
     if body["code"] == "STOPPED":
         return (make_wait("suspend", reason="stopped"),)
-    if body["code"] == "FUNCTION_NOT_FOUND":
-        return tuple(make_wait("function", reason=reason) for reason in body["reasons"])
-    return ()
+    return tuple(make_wait("function", reason=name) for name in body.get("functions", ()))

@@ -30,8 +30,7 @@ def waits_of(ledger: Ledger) -> list[Wait]:
     suspension = ledger.suspension or {}
     if suspension.get("code") == "STOPPED":
         waits.append(make_wait("suspend", reason="stopped"))
-    elif suspension.get("code") == "FUNCTION_NOT_FOUND":
-        waits.extend(make_wait("function", reason=reason) for reason in suspension.get("reasons") or [None])
+    waits.extend(make_wait("function", reason=name) for name in suspension.get("functions", ()))
     return waits
 
 

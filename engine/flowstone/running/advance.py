@@ -284,9 +284,10 @@ class Pass:
             missing = [str(asked.function) for asked in self._missing.values()]
             others = [operation.name for operation in waits if is_unresolved(operation)] + blocked
             body = body_text(
-                code="FUNCTION_NOT_FOUND" if missing and not gates else "WAITING",
+                code="FUNCTION_NOT_FOUND" if missing and not gates and not others else "WAITING",
                 gates=[gate.key for gate in gates],
                 reasons=[gate.name for gate in gates] + missing + others,
+                functions=missing,
             )
             change = Change(verb=Verb.SUSPEND, release=True, seen_mail=seen)
             parked = await self._writer.append_alone([Draft(Kind.RUN_SUSPENDED, text=body)], change)

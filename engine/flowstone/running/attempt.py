@@ -9,7 +9,9 @@ import inspect
 import os
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from flowstone.authoring.current import CURRENT, CurrentStep
 from flowstone.running.functions import StepFunction
@@ -17,6 +19,16 @@ from flowstone.values.codec import Recorded, record
 
 SWALLOWED_CANCEL = 5.0
 """Seconds after which a step that swallows its cancelling is abandoned."""
+
+
+THREADS = 64
+"""Blocking steps that run at the same time; one that is abandoned gives its place up."""
+_PLACES: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+def _places() -> asyncio.Semaphore:
+    loop = asyncio.get_running_loop()
+    return _PLACES.setdefault(loop, asyncio.Semaphore(THREADS))
 
 
 class TimedOut(Exception):
@@ -33,7 +45,8 @@ async def attempt_step(
     """
     before = CURRENT.set(current)
     try:
-        kind, value = await (_call(function, arguments) if timeout is None else _timed(function, arguments, timeout))
+        async with nullcontext() if function.is_async else _places():
+            kind, value = await (_call(function, arguments) if timeout is None else _timed(function, arguments, timeout))
     finally:
         CURRENT.reset(before)
     if kind == "raised":

@@ -92,7 +92,18 @@ class Taking:
     def _claimed(self, taken: Taken, drafts: list[Draft], verb: Verb | None, cause: Cause) -> Taken:
         taken.index = taken.index.after(drafts)
         row = taken.row
-        taken.row = self.store.claim(
+        try:
+            taken.row = self._claim(row, drafts, verb, cause, taken)
+        except BaseException:
+            if taken.body is not None:
+                taken.body.close()
+            raise
+        for event in self.store.events(row.id, after=taken.ledger.count - 1):
+            taken.ledger.apply(event)
+        return taken
+
+    def _claim(self, row: RunRow, drafts: list[Draft], verb: Verb | None, cause: Cause, taken: Taken) -> RunRow:
+        return self.store.claim(
             row,
             self.owners.enlist(),
             drafts,
@@ -101,9 +112,6 @@ class Taking:
             audit=None if cause.verb in _NOTED_WITH_MAIL else AuditNote(cause.verb, json.dumps(cause.by)),
             summary=summary_of(taken.index),
         )
-        for event in self.store.events(row.id, after=taken.ledger.count - 1):
-            taken.ledger.apply(event)
-        return taken
 
     def _body(self, row: RunRow, ledger: Ledger) -> Body | None:
         if ledger.undoing is not None:

@@ -91,7 +91,8 @@ class Undoing:
             try:
                 step = undo_step(self.run_id, ledger, todo[0], self.names, self.policy, ending.cause)
             except NotFound:
-                await self._park_without(str(todo[0].opened["undo"]))
+                function = str(todo[0].opened["undo"])
+                await self._park_without(function)
                 return
             if not await self._carry_out(step):
                 return
@@ -126,7 +127,7 @@ class Undoing:
         return self.park_after is not None and due - self.clock.now() > self.park_after
 
     async def _park_without(self, function: str) -> None:
-        body = body_text(code="FUNCTION_NOT_FOUND", gates=[], reasons=[function])
+        body = body_text(code="FUNCTION_NOT_FOUND", gates=[], reasons=[function], functions=[function])
         change = Change(verb=Verb.SUSPEND, release=True)
         await self.writer.append_alone([Draft(Kind.RUN_SUSPENDED, text=body)], change)
 
