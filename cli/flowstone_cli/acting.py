@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
-from flowstone.authoring.loader import Library
 from flowstone.engine import Engine
 from flowstone.errors import FlowError, TryAgain, UsageError
+from flowstone.graph.files import library as library_of
 from flowstone.journal.states import SETTLED
 from flowstone.ports import Life, RunRow
 from flowstone.running.output import OutputLog
@@ -42,7 +42,7 @@ class Acting:
         """Parents that went on after the run that the command names."""
         self._output = OutputLog(session.clock, self.progress.echo)
         self._capture = Capture(self._output.write)
-        library = Library(session.settings.dir, session.settings.root)
+        library = library_of(session.settings.dir, session.settings.root)
         self.engine = Engine(
             session.store(),
             session.owners,

@@ -163,7 +163,12 @@ def test_a_name_that_nobody_registered_suspends_the_run_until_it_is_there(make: 
     first = make(body)
     row = first.run("body")
     assert row.status is Status.SUSPENDED
-    assert first.events(row.id)[-1].body() == {"code": "FUNCTION_NOT_FOUND", "gates": [], "reasons": ["shout at"]}
+    assert first.events(row.id)[-1].body() == {
+        "code": "FUNCTION_NOT_FOUND",
+        "gates": [],
+        "reasons": ["shout at"],
+        "functions": ["shout at"],
+    }
     assert first.resume(row.id).status is Status.SUSPENDED
     again = make(body, shout)
     assert again.resume(row.id).status is Status.COMPLETED

@@ -71,7 +71,8 @@ class Journal:
         return self.add("run.interrupted", code=code, owner="owner-1", pid=4711, host="here", found_by="owner-2", **more)
 
     def suspended(self, code: str = "WAITING", gates: tuple[str, ...] = (), reasons: tuple[str, ...] = ()) -> "Journal":
-        return self.add("run.suspended", code=code, gates=list(gates), reasons=list(reasons))
+        functions = list(reasons) if code == "FUNCTION_NOT_FOUND" else []
+        return self.add("run.suspended", code=code, gates=list(gates), reasons=list(reasons), functions=functions)
 
     def resumed(self, cause: str = "resume", passes: tuple[str, ...] = ()) -> "Journal":
         return self.add("run.resumed", by={"user": "ana"}, cause=cause, passes=list(passes))

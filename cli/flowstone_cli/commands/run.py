@@ -28,6 +28,7 @@ def command(
     set_str: SetStr = [],  # noqa: B006
     key: Key = None,
     detach: Annotated[bool, typer.Option("--detach", help="Only create the run, for a worker, and print its id.")] = False,
+    start: Annotated[str | None, typer.Option("--start", metavar="NODE", help="Begin a graph at one of its entries.")] = None,
     wait: Wait = False,
     no_wait: NoWait = False,
 ) -> int:
@@ -45,7 +46,7 @@ def command(
         raise UsageError("--detach waits for nothing: leave --wait and --no-wait out")
     with Acting(session, "create") as acting:
         try:
-            started = acting.engine.start(name, given.value, key=key, detach=detach)
+            started = acting.engine.start(name, given.value, key=key, detach=detach, start=start)
         except BadData as error:
             raise _naming(error, given, name, session.arguments) from error
         if started.created and not detach:

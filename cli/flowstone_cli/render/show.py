@@ -1,7 +1,7 @@
 """`flow show`: a workflow, what it is for, its plan, and its input in words."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowstone.journal.plan import Plan
 from flowstone_cli.clean import cells, left, one_line
@@ -10,16 +10,26 @@ from flowstone_cli.render import schema
 from flowstone_cli.render.text import INDENT, LABEL, count, field, line, tsv, wrap
 from flowstone_cli.terminal import Stream
 
+if TYPE_CHECKING:
+    from flowstone.graph.model import Model
 
-def people(shown: dict[str, Any], plan: Plan, start: Path, stream: Stream) -> str:
-    """Name, place, size and version; the description; the plan; the input, field by field; the command that starts it."""
+
+def people(shown: dict[str, Any], plan: Plan, start: Path, stream: Stream, model: "Model | None" = None) -> str:
+    """Name, place, size and version; the description; the plan; the input, field by field; the command that starts it.
+
+    A graph is drawn as a tree.
+    """
     file = Path(shown["file"])
     place = f"{file.relative_to(start) if file.is_relative_to(start) else file}:{shown['line']}"
     facts = f"   {place}   {count(len(plan.entries), 'step')}, version {shown['version'][:6]}"
     made = line(stream, one_line(shown["name"]), (facts, "quiet"))
     for paragraph in shown["description"].strip().split("\n"):
         made += "".join(line(stream, piece) for piece in wrap(one_line(paragraph), stream.width))
-    if plan.body:
+    if model is not None:
+        from flowstone_cli.render.graph import tree
+
+        made += "\n" + tree(model, stream)
+    elif plan.body:
         made += "\n" + plan_lines.people(plan, stream)
     made += "\n" + _input(shown["input"], stream)
     command = f"flow run {shown['name']}{schema.example_of(shown['input'])}"

@@ -101,14 +101,16 @@ class Ledger:
         for operation in list(self.operations.values()):
             if operation.key in cut["again"]:
                 _reopen(operation)
-            elif (operation.asked_n >= cut["n"] and operation.key not in cut["keep"]) or (operation.of_body and (operation.completion is None or operation.completion.n not in numbers)):
+            elif (operation.asked_n >= cut["n"] and operation.key not in cut["keep"]) or (
+                operation.of_body and (operation.completion is None or operation.completion.n not in numbers)
+            ):
                 self._drop(operation)
         for own in [one for one in self.operations.values() if not one.of_body and _of(one) not in self.operations]:
             self._drop(own)
         self.completions = kept
         self.done = sum(self._succeeded(event) for event in kept)
         changes = [self.operations[event.step or ""] for event in kept if event.kind == Kind.STATE_SET]
-        self.state = {change.opened["state"]: change.opened["value"] for change in changes}
+        self.state = {change.opened["state"]: change.opened["value"] for change in changes if not change.is_patch}
 
     def _drop(self, operation: Operation) -> None:
         del self.operations[operation.key]
@@ -285,7 +287,8 @@ class Ledger:
         operation = self._begin(event, "state")
         self._begin_attempt(event, operation, "succeeded")
         _end(operation.last, event, "succeeded")
-        self.state[operation.opened["state"]] = operation.opened["value"]
+        if not operation.is_patch:
+            self.state[operation.opened["state"]] = operation.opened["value"]
         self._complete(event, operation, StepStatus.SUCCEEDED)
 
     # the run

@@ -68,6 +68,11 @@ class Operation:
         return self.branch is not None
 
     @property
+    def is_patch(self) -> bool:
+        """Whether it is the mark of a `flow.patched` that was reached fresh; its name is `patched:ID`, its key has no prefix."""
+        return self.kind == "state" and self.key.rpartition("/")[2].startswith("patched%3A")
+
+    @property
     def repeatable(self) -> bool:
         """Whether an attempt with an unknown outcome may be followed by another."""
         return bool((self.opened.get("policy") or {}).get("repeatable", True))

@@ -36,7 +36,7 @@ from flowstone.journal.operations import Operation
 from flowstone.ports import Source
 from flowstone.running.body_log import BodyLog
 from flowstone.running.body_loop import BodyLoop, Branch
-from flowstone.running.recognition import difference, not_asked_for
+from flowstone.running.recognition import Difference, difference, not_asked_for
 from flowstone.running.steps.asked import Asked
 from flowstone.running.steps.call import AskedStep
 from flowstone.running.steps.child import AskedChild
@@ -91,6 +91,10 @@ class Body:
         """Those that the body stopped waiting for."""
         self.interrupt: Interrupt | None = None
         """The first that travelled, whatever the body did with it."""
+        self.difference: Difference | None = None
+        """Between the journal and the code, once the interrupt is a Divergence."""
+        self.patches: dict[str, bool] = {}
+        """What `flow.patched` has answered in this pass; False once it has been False anywhere."""
         self.cancel: RunCancelled | None = None
         """Set once the run is being cancelled; raised again at every operation but those of a cleanup."""
         self.over = False
@@ -148,11 +152,15 @@ class Body:
             return
         asked = self.asked.get(event.step or "")
         if asked is None:
-            self._refuse(not_asked_for(self.ledger, self.ledger.operations[event.step or ""]))
+            operation = self.ledger.operations[event.step or ""]
+            if operation.is_patch:  # the code is past that patch
+                self._handed += 1
+                return
+            self._refuse_unasked(operation)
         self._handed += 1
         self._last = event.step
         self.now = event.at
-        if event.kind == Kind.STATE_SET:
+        if event.kind == Kind.STATE_SET and not self.ledger.operations[event.step or ""].is_patch:
             body = event.body()
             self.state[body["state"]] = restore(body["value"])
         asked.hand_out(event)
@@ -181,8 +189,8 @@ class Body:
         if isinstance(self.interrupt, Misuse):
             return  # the pass ends the run with it
         for operation in self.ledger.operations.values():
-            if operation.of_body and operation.key not in self.asked:
-                self._refuse(not_asked_for(self.ledger, operation))
+            if operation.of_body and operation.key not in self.asked and not operation.is_patch:
+                self._refuse_unasked(operation)
         self.live = True
 
     @property
@@ -234,6 +242,8 @@ class Body:
             name, position = f"{request.name}[{item.key}]", 0
         else:
             name, within = clean_name(request.name, call), branch.name
+            while self._is_patch_at(branch, branch.position):  # asked for no longer: the code is past that patch
+                branch.position += 1
             key, position = branch.take_place(kind.prefix, name)
         asked = kind(request, name, key, within, position, self._last)
         if isinstance(asked, AskedStep):
@@ -249,11 +259,14 @@ class Body:
         """Whether the calling code is reached by a run that was not recorded before the patch existed; that is then recorded."""
         branch = self.require_body("flow.patched")
         name = "patched:" + clean_name(patch, "flow.patched")
-        record = self.ledger.by_place.get((branch.name, branch.position))
-        if record is None and self.pending_completion:
+        place = branch.position
+        while self._is_patch_at(branch, place) and self.ledger.by_place[branch.name, place].name != name:
+            place += 1
+        fresh = self._is_patch_at(branch, place) or not ((branch.name, place) in self.ledger.by_place or self.pending_completion)
+        self.patches[patch] = self.patches.get(patch, True) and fresh
+        if not fresh:
             return False
-        if record is not None and record.name != name:
-            return False
+        branch.position = place
         key, position = branch.take_place("", name)
         request = StateRequest(name, True, site_of_caller())
         asked = AskedState(request, name, key, branch.name, position, self._last)
@@ -261,6 +274,10 @@ class Body:
         self.asked[key] = asked
         self.fresh.append(asked)
         return True
+
+    def _is_patch_at(self, branch: Branch, position: int) -> bool:
+        record = self.ledger.by_place.get((branch.name, position))
+        return record is not None and record.is_patch
 
     def function_of(self, name: str) -> Callable[..., Any] | None:
         """The function of the workflow or step of that name; None while it cannot be found."""
@@ -334,12 +351,16 @@ class Body:
         record = self.ledger.by_place.get((asked.branch, asked.position))
         if record is not None:
             asked.record = record
-            sentence = difference(self.ledger, record, asked, same_version=self._same_version)
-            if sentence is not None:
-                self._refuse(sentence)
+            found = difference(self.ledger, record, asked, same_version=self._same_version)
+            if found is not None:
+                self._refuse(found)
 
-    def _refuse(self, sentence: str) -> NoReturn:
-        self._raise(Divergence(sentence))
+    def _refuse_unasked(self, record: Operation) -> NoReturn:
+        self._refuse(not_asked_for(self.ledger, record, same_version=self._same_version))
+
+    def _refuse(self, found: Difference) -> NoReturn:
+        self.difference = self.difference or found
+        self._raise(Divergence(found.sentence))
 
     def _raise(self, interrupt: Interrupt) -> NoReturn:
         self.interrupt = self.interrupt or interrupt

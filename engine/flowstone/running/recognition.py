@@ -1,5 +1,6 @@
-"""Recognising what a body asks for in what is recorded: the first difference between journal and code, in words."""
+"""Recognising what a body asks for in what is recorded: the first difference between journal and code, and its likely cause."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from flowstone.journal.ledger import Ledger
@@ -7,38 +8,72 @@ from flowstone.journal.operations import Operation
 from flowstone.running.steps.asked import Asked
 
 
-def difference(ledger: Ledger, record: Operation, asked: Asked[Any], *, same_version: bool) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first difference between a journal and the code that replays it."""
+
+    step: str
+    """The key of the recorded operation."""
+    recorded: str
+    """It in words: `"charge card" (charge)`."""
+    asked: str | None
+    """What the code asks for in its place; None if it asks for nothing."""
+    site: str | None
+    """`folder/file.py:31`: where the code asks; if it does not, where the recorded one was asked for."""
+    sentence: str
+    cause: str
+    """What has most likely led to it."""
+
+
+def difference(ledger: Ledger, record: Operation, asked: Asked[Any], *, same_version: bool) -> Difference | None:
     """How an operation asked for differs from the recorded one at its place; None if it is that one.
 
     Under another version another input is no difference, unless it is the input of another operation of that name: then the two
     were swapped.
     """
     if (record.name, record.kind, record.function) != (asked.name, asked.kind, asked.function):
-        return (
-            f"step {_number(ledger, record)}: the journal has {_described(record)}, "
-            f"the code asks for {_described(asked)} at {asked.request.site}"
-        )
-    if record.digest in (asked.digest, None) or asked.digest is None or record.opened.get("copied"):
+        said = f"the journal has {_described(record)}, the code asks for {_described(asked)} at {asked.request.site}"
+        cause = OUTSIDE if same_version else _cause_of_another(ledger, record, asked)
+    elif record.digest in (asked.digest, None) or asked.digest is None or record.opened.get("copied"):
         return None  # a fork, whose steps are copied, may have another input
-    if same_version or _is_anothers(ledger, record, asked):
-        return (
-            f"step {_number(ledger, record)}: {_described(record)} was recorded with another input "
-            f"than the code gives it now at {asked.request.site}"
-        )
-    return None
+    elif same_version or _recorded_elsewhere(ledger, record, asked, with_input=True):
+        said = f"{_described(record)} was recorded with another input than the code gives it now at {asked.request.site}"
+        cause = OUTSIDE if same_version else f'steps named "{record.name}" were swapped'
+    else:
+        return None
+    sentence = f"step {_number(ledger, record)}: {said}"
+    return Difference(record.key, _described(record), _described(asked), str(asked.request.site), sentence, cause)
 
 
-def not_asked_for(ledger: Ledger, record: Operation) -> str:
+def not_asked_for(ledger: Ledger, record: Operation, *, same_version: bool) -> Difference:
     """The difference that a recorded operation is asked for no longer."""
-    return (
-        f"step {_number(ledger, record)}: the journal has {_described(record)} "
-        f"(asked for at {record.opened.get('site')}), the code does not ask for it"
-    )
+    site = record.opened.get("site")
+    said = f"the journal has {_described(record)} (asked for at {site}), the code does not ask for it"
+    cause = OUTSIDE if same_version else f'"{record.name}" was removed, or what leads to it has changed'
+    sentence = f"step {_number(ledger, record)}: {said}"
+    return Difference(record.key, _described(record), None, site, sentence, cause)
 
 
-def _is_anothers(ledger: Ledger, record: Operation, asked: Asked[Any]) -> bool:
+OUTSIDE = "the body is the same: randomness, the clock, a set's order or something else outside of the journal decides in it"
+
+
+def _cause_of_another(ledger: Ledger, record: Operation, asked: Asked[Any]) -> str:
+    """Why another operation stands at the place of the recorded one."""
+    if (record.name, record.kind) == (asked.name, asked.kind):
+        return f'another function runs under the name "{record.name}"'
+    if _recorded_elsewhere(ledger, record, asked, with_input=False):
+        return f'"{record.name}" was removed, or swapped with "{asked.name}"'
+    if (record.kind, record.function, record.digest) == (asked.kind, asked.function, asked.digest):
+        return f'"{record.name}" was renamed to "{asked.name}"'
+    return f'"{asked.name}" was inserted before "{record.name}"'
+
+
+def _recorded_elsewhere(ledger: Ledger, record: Operation, asked: Asked[Any], *, with_input: bool) -> bool:
+    """Whether the journal has what is asked for at another place."""
     return any(
-        other is not record and (other.name, other.function, other.digest) == (asked.name, asked.function, asked.digest)
+        other is not record
+        and (other.name, other.kind, other.function) == (asked.name, asked.kind, asked.function)
+        and (not with_input or other.digest == asked.digest)
         for other in ledger.operations.values()
     )
 

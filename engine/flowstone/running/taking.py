@@ -17,6 +17,7 @@ from flowstone.journal.summary import Index
 from flowstone.ports import AuditNote, Owners, RunRow, Store
 from flowstone.running.body import Body, Program
 from flowstone.running.ownership import Cause, claim_drafts, claimed
+from flowstone.running.recognition import Difference
 from flowstone.running.steps.gate import closing
 from flowstone.running.writer import summary_of
 
@@ -122,9 +123,12 @@ class Taking:
         try:
             return self.program(row, ledger.created["input"])
         except NotFound as gone:
+            first = next(
+                (f'its step "{one.name}" was asked for at {one.opened.get("site")}' for one in ledger.operations.values()), ""
+            )
             raise Diverged(
                 f"run {row.id}: the workflow {row.workflow} is gone: {gone.message}",
-                details=[*gone.details, NOTHING_WRITTEN],
+                details=[*gone.details, *filter(None, [first]), NOTHING_WRITTEN],
                 hint="flow list",
             ) from None
         except BadData as unfit:
@@ -135,18 +139,27 @@ class Taking:
             ) from None
 
 
+class Differs(Diverged):
+    """Code that replays a journal and asks for something else: the first difference."""
+
+    def __init__(self, run_id: str, difference: Difference) -> None:
+        super().__init__(
+            f"run {run_id}: {difference.sentence}",
+            details=[f"likely cause: {difference.cause}", NOTHING_WRITTEN],
+            hint=f"undo the edit, or look for randomness, the clock or a set's order in the body; then flow resume {run_id}",
+        )
+        self.difference = difference
+
+
 def replayed_body(run_id: str, ledger: Ledger, program: Program, log: Callable[[int, str], None]) -> Body:
-    """The body of a run at its frontier. Raises Diverged."""
+    """The body of a run at its frontier. Raises Differs."""
     body = Body(run_id, ledger, program, log)
     try:
         body.replay()
-    except Divergence as divergence:
+    except Divergence:
         body.close()
-        raise Diverged(
-            f"run {run_id}: {divergence.message}",
-            details=[NOTHING_WRITTEN],
-            hint=f"undo the edit, or look for randomness, the clock or a set's order in the body; then flow resume {run_id}",
-        ) from None
+        assert body.difference is not None
+        raise Differs(run_id, body.difference) from None
     return body
 
 

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 from flowstone.authoring.definition import Policy
-from flowstone.authoring.loader import Library
+from flowstone.graph.files import library
 from flowstone.journal.export import exported_events
 from flowstone.journal.ledger import Ledger
 from flowstone.running.programs import Programs
@@ -27,7 +27,7 @@ def replay_history(path: str | Path, *, workflows: str | Path | None = None) -> 
     events = exported_events(document)
     settings = load(Path.cwd(), flags={"dir": workflows})
     ledger = Ledger(events)
-    programs = Programs(Library(settings.dir, settings.root), Policy(settings.retries, settings.retry_delay))
+    programs = Programs(library(settings.dir, settings.root), Policy(settings.retries, settings.retry_delay))
     created = ledger.created
     program = programs.program(created["workflow"], created["input"], where="the recorded one")
     replayed_body(document["run"]["id"], ledger, program, lambda level, message: None).close()
