@@ -7,6 +7,7 @@ import shlex
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,12 @@ class Input:
     """Names of the files, for errors."""
 
 
-def read(files: Sequence[str], sets: Sequence[str], set_strs: Sequence[str], arguments: Sequence[str]) -> Input:
+def read(
+    files: Sequence[str], sets: Sequence[str], set_strs: Sequence[str], arguments: Sequence[str], *, onto: Any = None
+) -> Input:
     """Read and merge. `arguments` (the bare command line) tells the order of --set among --set-str.
+
+    `onto` is what single fields change if no file is given.
 
     Objects merge field by field, anything else replaces what was there. Raises BadData naming file, line and column,
     NotFound for a missing file, UsageError for a `--set` that is none. Values are never quoted: they may be secret.
@@ -53,7 +58,7 @@ def read(files: Sequence[str], sets: Sequence[str], set_strs: Sequence[str], arg
         if not equals or not all(path.split(".")):
             raise UsageError(f"{option} takes NAME=VALUE, with a name such as total or order.total")
         if not made.given:
-            made.value, made.given = {}, True
+            made.value, made.given = {} if onto is None else deepcopy(onto), True
         _put(made.value, path.split("."), _set_value(text, as_text, f"{option} {path}"), option)
     return made
 

@@ -37,3 +37,18 @@ def microseconds(option: str, text: str) -> int:
         return parse(text)
     except BadData as error:
         raise UsageError(f"{option}: {error.message}", hint=error.hint) from None
+
+
+def instant_since(text: str, now: int) -> int:
+    """The instant that `--since` was given: a duration before now, or an RFC 3339 instant. Raises UsageError."""
+    from datetime import datetime
+
+    from flowstone.clock import from_datetime
+
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return now - microseconds("--since", text)
+    if moment.tzinfo is None:
+        raise UsageError(f"--since: {text!r} names no time zone", hint=f"--since {moment.isoformat()}Z")
+    return from_datetime(moment)

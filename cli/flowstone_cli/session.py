@@ -140,6 +140,7 @@ class Session:
             owner_pid=None if row.owner is None else self.owners.facts(row.owner).pid,
             id=self.short(row.id, stream),
             root=self.settings.root,
+            source=lambda: self.store().source(row.version),
         )
 
     def short(self, run_id: str, stream: Stream | None = None) -> str:

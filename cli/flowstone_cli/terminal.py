@@ -25,6 +25,8 @@ _COLORS = {
 }
 """Only exceptions have colour, so that what went wrong stands out for everybody; success has none."""
 
+LEVELS = "▁▂▃▄▅▆▇█"
+"""Signs for how much of something there is, from little to all."""
 _GLYPHS = {
     "completed": "✓",
     "succeeded": "✓",
@@ -55,8 +57,10 @@ _GLYPHS = {
     "×": "×",
     "→": "→",
     "●": "●",
+    "▲": "▲",
     "├─": "├─",
     "└─": "└─",
+    **dict(zip(LEVELS, LEVELS, strict=True)),
 }
 _ASCII = {
     "✓": "+",
@@ -80,6 +84,8 @@ _ASCII = {
     "×": "x",
     "→": "->",
     "●": "o",
+    "▲": "^",
+    **dict(zip(LEVELS[:-1], "_.:-=+*", strict=True)),
     "├─": "|-",
     "└─": "`-",
 }

@@ -1,10 +1,10 @@
 """One run as it is shown: its row, its journal's fold, its owner's life, and how its id is written on one stream."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowstone.journal.documents import run_document
 from flowstone.journal.events import Event, Kind
@@ -14,7 +14,11 @@ from flowstone.journal.operations import Operation
 from flowstone.journal.phase import Phase, phase_of
 from flowstone.journal.states import StepStatus
 from flowstone.journal.waits import Wait, waits_of
-from flowstone.ports import RunRow
+from flowstone.ports import RunRow, Source
+
+if TYPE_CHECKING:
+    from flowstone.graph.fates import Fate
+    from flowstone.graph.model import Model
 
 
 @dataclass(frozen=True)
@@ -30,16 +34,43 @@ class RunView:
     """The id as it is written in commands: short for people, whole in a pipe."""
     root: Path
     """The project."""
+    source: Callable[[], Source | None] = lambda: None
+    """The stored source of the workflow, as the run has it."""
 
     @cached_property
     def ledger(self) -> Ledger:
         """The fold of its journal; made when it is asked for, since a timeline of many events does without."""
         return Ledger(self.events)
 
+    @cached_property
+    def graph(self) -> "Model | None":
+        """The graph that the run walks, if its workflow is one."""
+        source = self.source()
+        if source is None or not source.text.startswith("{"):
+            return None
+        from flowstone.graph.document import model_in
+
+        return model_in(source.text)
+
+    @cached_property
+    def unvisited(self) -> "list[Fate]":
+        """The nodes of a graph that the run has not visited: still planned, or skipped and why."""
+        if self.graph is None:
+            return []
+        from flowstone.graph.fates import fates
+
+        return fates(self.graph, self.ledger)
+
     @property
     def phase(self) -> Phase:
         """What the run is doing, in one word."""
         return phase_of(self.row, self.life)
+
+    @property
+    def versions(self) -> list[tuple[str, int]]:
+        """Under which versions it went on, each with the event from which on."""
+        migrated = [(event.body()["to"], event.n) for event in self.events if event.kind == Kind.RUN_MIGRATED]
+        return [(self.events[0].body()["version"], 0), *migrated]
 
     @property
     def waits(self) -> list[Wait]:
@@ -65,7 +96,12 @@ class RunView:
     @property
     def document(self) -> dict[str, Any]:
         """`flow.run/1`."""
-        return run_document(self.row, self.ledger, life=self.life, now=self.now)
+        made = run_document(self.row, self.ledger, life=self.life, now=self.now)
+        if self.graph is not None:
+            from flowstone.graph.fates import plan_document
+
+            made["plan"] = plan_document(self.graph, self.unvisited)
+        return made
 
     @property
     def failed_operation(self) -> Operation | None:

@@ -20,6 +20,7 @@ from flowstone.ports import AuditNote, Library, Life, NewRun, Owners, RunRow, St
 from flowstone.running.advance import outside_of_tasks
 from flowstone.running.answering import Word, decide, early_word, gate_meant, is_gate
 from flowstone.running.body import Program
+from flowstone.running.checking import Checked, checked
 from flowstone.running.compensation import Names
 from flowstone.running.forking import UNCHANGED, Forking
 from flowstone.running.output import OutputLog
@@ -248,9 +249,15 @@ class Engine:
 
     def check(self, run_id: str) -> None:
         """Replay a recorded run against today's code, running and writing nothing. Raises Diverged with the first difference."""
-        taken = self._taking.replayed(self.store.run(run_id))
-        if taken.body is not None:
-            taken.body.close()
+        found = self.checked(run_id)
+        if found.refusal is not None:
+            raise found.refusal
+
+    def checked(self, run_id: str) -> Checked:
+        """The same as a record of what was found. Raises LoadFailed."""
+        row = self.store.run(run_id)
+        known = row.workflow in self.library.names()
+        return checked(self._taking, row, self._programs.source(row.workflow).version if known else None)
 
     def life(self, row: RunRow) -> Life | None:
         """Whether the run's owner lives; None if it has none."""

@@ -29,7 +29,10 @@ def put(project):
 
 def test_b58_loader_troubles(project, put):
     put("util.py", "WORD = 'shared'\n")
-    put("a.py", "from flowstone import workflow\nimport json, email\nfrom .util import WORD\n@workflow\nasync def a(flow):\n    return json.dumps(WORD)\n")
+    put(
+        "a.py",
+        "from flowstone import workflow\nimport json, email\nfrom .util import WORD\n@workflow\nasync def a(flow):\n    return json.dumps(WORD)\n",
+    )
     put("json.py", "raise RuntimeError('shadows the standard library')\n")
     put("email.py", "raise RuntimeError('shadows the standard library')\n")
     put("broken.py", "def (:\n")
@@ -178,7 +181,10 @@ def test_row_53_a_step_recorded_under_one_function_never_runs_another(project, p
 
 
 def test_row_54_names_are_one_whatever_their_unicode_form_and_what_cannot_be_one_is_refused(project, put):
-    put("names.py", "from flowstone import Flow, workflow\n@workflow(name='caf\u00e9')\nasync def cafe(flow: Flow, name: str = 'x'):\n    return await flow.do(name, str)\n")
+    put(
+        "names.py",
+        "from flowstone import Flow, workflow\n@workflow(name='caf\u00e9')\nasync def cafe(flow: Flow, name: str = 'x'):\n    return await flow.do(name, str)\n",
+    )
     assert project.flow("run", "cafe\u0301").code == 0
     for name in ("tab\there", "bell\a", ""):
         result = project.flow("run", "caf\u00e9", "-i", "-", stdin=f'{{"name": {__import__("json").dumps(name)}}}')
@@ -221,7 +227,10 @@ def test_row_55_what_is_no_file_is_refused(project):
 
 
 def test_row_56_an_input_that_does_not_fit_lists_every_violation_by_path(project, put):
-    put("typed.py", "from flowstone import Flow, workflow\n@workflow\nasync def typed(flow: Flow, day: int, limit: int = 8): ...\n")
+    put(
+        "typed.py",
+        "from flowstone import Flow, workflow\n@workflow\nasync def typed(flow: Flow, day: int, limit: int = 8): ...\n",
+    )
     result = project.flow("run", "typed", "-i", "-", stdin='{"limit": "x", "dya": 1}')
     assert (result.code, result.out) == (65, "")
     lines = result.err.splitlines()

@@ -22,7 +22,7 @@ from flowstone_cli.terminal import Stream, stream
 
 SECOND = 1_000_000
 START = 1_795_000_000 * SECOND
-WORKFLOWS = '''
+WORKFLOWS = """
 import asyncio, subprocess, sys, time
 from flowstone import Flow, step, workflow
 
@@ -52,7 +52,7 @@ async def nap() -> None:
 @workflow
 async def naps(flow: Flow) -> None:
     await flow.do("nap", nap)
-'''
+"""
 
 
 def window(width: int = 80, *, ascii_only: bool = False) -> Stream:
@@ -82,7 +82,14 @@ def test_what_runs_ends_waits_and_is_retried_is_shown_with_its_time():
     run.add("step.started", "validate")
     run.add("step.succeeded", "validate", after=0.012)
     run.add("step.started", "reserve stock")
-    run.add("step.failed", "reserve stock", after=0.04, error={"type": "OSError", "message": "busy"}, final=False, next_attempt_at=run.at + 1_900_000)
+    run.add(
+        "step.failed",
+        "reserve stock",
+        after=0.04,
+        error={"type": "OSError", "message": "busy"},
+        final=False,
+        next_attempt_at=run.at + 1_900_000,
+    )
     run.add("sleep.started", "sleep:cool off", wake_at=run.at + 600 * SECOND)
     run.add("gate.opened", "approve:manager", deadline=run.at + 3 * 86_400 * SECOND)
     run.add("step.started", "charge card")
@@ -364,7 +371,8 @@ def test_watching_shows_the_same_and_leaves_the_run_alone(screen, project):
     screen.wait_for(r"▸ hold +\d+")
     os.close(writer)
     assert re.search(r"✓ completed  holds \w{6} ", screen.wait_for(r"^code 0$"))
-    assert run.wait(30) == 0
+    run.communicate(timeout=30)
+    assert run.returncode == 0
 
 
 def test_watching_a_run_that_has_ended_tells_how(project):

@@ -115,7 +115,9 @@ def test_an_unknown_workflow_is_66_with_the_nearest(orders):
 @pytest.mark.parametrize("verb", ["show", "run"])
 def test_a_workflow_whose_file_is_broken_is_69_with_the_reason(project, verb):
     (project.root / "workflows" / "broken.py").write_text("async def other(flow):\n    return (\n")
-    (project.root / "workflows" / "late.py").write_text("from flowstone import workflow\nimport nothing_like_it\n@workflow\nasync def late(flow): ...\n")
+    (project.root / "workflows" / "late.py").write_text(
+        "from flowstone import workflow\nimport nothing_like_it\n@workflow\nasync def late(flow): ...\n"
+    )
     for name in ("broken", "other"):
         result = project.flow(verb, name)
         assert (result.code, "broken.py:2: SyntaxError" in result.err) == (69, True)

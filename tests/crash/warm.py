@@ -133,6 +133,7 @@ def _serve() -> None:
     import flowstone_cli.acting
     import flowstone_cli.answering
     import flowstone_cli.app  # noqa: F401
+    from flowstone_cli.__main__ import main
 
     sys.dont_write_bytecode = True
     ours, theirs = os.pipe()
@@ -160,6 +161,7 @@ def _serve() -> None:
             child = os.fork()
             if child == 0:
                 _become(asked, ours, theirs)
+                main()
             _tell(pid=child)
 
 
@@ -195,9 +197,6 @@ def _become(asked: dict[str, Any], *ends: int) -> None:
     if asked["traced"]:
         _await_tracer()
     sys.argv = ["flow", *asked["words"]]
-    from flowstone_cli.__main__ import main
-
-    main()
 
 
 def _await_tracer() -> None:

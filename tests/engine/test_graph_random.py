@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from flowstone.graph.document import model_in
+from flowstone.graph.fates import fates
 from flowstone.journal.events import Event
 from flowstone.journal.states import Status
 from flowstone.testing.throwaway import Throwaway
@@ -17,7 +19,7 @@ from support.cutting import cut_copy
 from support.engines import output_of, to_the_end
 from support.graphs import ITEMS, Block, Reference, World, blocks_of, graph_of, program
 
-GRAPHS = 200
+GRAPHS = 120
 
 
 def world_of(block: Block, seed: int) -> World:
@@ -43,9 +45,15 @@ def plain(output: dict[str, Any]) -> dict[str, Any]:
 
 
 def require_as_the_reference(engine: Throwaway, row: Any, reference: Reference) -> list[Event]:
+    source = engine.store.source(row.version)
+    assert source is not None
+    model = model_in(source.text)
+    assert model is not None
     events = list(engine.events(row.id))
     assert plain(output_of(engine, row)) == reference.values
     assert Counter([*engine.ledger(row.id).operations]) == reference.steps
+    skipped = {fate.node: fate.status for fate in fates(model, engine.ledger(row.id))}
+    assert skipped == {id: "skipped" for id in model.nodes if id not in reference.values}
     succeeded = Counter(event.step for event in events if event.kind == "step.succeeded")
     assert {step: count for step, count in succeeded.items() if count > 1} == {}
     return events

@@ -336,6 +336,41 @@ def test_code_that_is_given_away_is_there_and_uncertain() -> None:
     assert keys(made) == [None, None, None, "free"]
 
 
+def test_a_coroutine_that_is_kept_is_read_where_it_is_awaited() -> None:
+    made = plan("""
+        async def leaf(name):
+            await flow.do("leaf", f)
+        kept = leaf(1)
+        await flow.do("a", f)
+        await kept
+        if order:
+            kept = leaf(2)
+            await kept
+        for _ in order:
+            await kept
+            kept = leaf(3)
+    """)
+    assert outline(made.body) == [
+        "a",
+        ["call: leaf", "leaf"],
+        ["branch", ["if: order", ["call: leaf", "leaf"]]],
+        ["loop: for _ in order", "? kept", ["later: leaf", "leaf"]],
+    ]
+
+
+def test_a_name_that_is_bound_again_in_an_arm_may_be_either() -> None:
+    made = plan("""
+        if order:
+            async def leaf():
+                await flow.do("one", f)
+        else:
+            async def leaf():
+                await flow.do("two", f)
+        await leaf()
+    """)
+    assert outline(made.body) == ["? leaf()"]
+
+
 def test_what_is_given_away_in_an_arm_stays_uncertain_behind_it() -> None:
     made = plan("""
         async def leaf():

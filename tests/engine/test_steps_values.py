@@ -135,3 +135,18 @@ def test_a_result_that_is_not_what_the_annotation_says_is_refused(make: Make) ->
         return ""
 
     assert output(make(body), body) == "ValueRefused"
+
+
+def test_functions_with_equal_code_keep_their_own_annotations(make: Make) -> None:
+    def of(kind: Any) -> Any:
+        def same(value: kind) -> kind:
+            return value
+
+        return same
+
+    @workflow
+    async def body(flow: Flow) -> list[Any]:
+        return [await flow.do("number", of(int), 1), await flow.do("text", of(str), "a")]
+
+    engine = make(body)
+    assert output_of(engine, engine.run("body")) == [1, "a"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from flowstone import Graph, current_step, graph, ref, trigger
+from flowstone import Graph, current_step, graph, item, ref, trigger
 
 DEEPEST = 3
 ITEMS = [1, 2, 3]
@@ -115,8 +115,6 @@ def graph_of(block: Block, world: World) -> Graph:
             case "leaf":
                 return node(block.id, after)
             case "fan":
-                from flowstone import item
-
                 return node(block.id, after, for_each=trigger("items"), input={"id": block.id, "item": item()}, limit=2)
             case "handled":
                 node(f"{block.id} handler", after)
@@ -187,7 +185,7 @@ class Reference:
                 return all(self.walk(child) for child in block.children)
             case "all" | "any":
                 self.visit(block.id)
-                goes_on = any([self.walk(child) for child in block.children])
+                goes_on = True in [self.walk(child) for child in block.children]
                 if goes_on:
                     self.visit(f"{block.id} join")
                 return goes_on

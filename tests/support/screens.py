@@ -41,7 +41,19 @@ class Screen:
         self._env = {**kept, **wanted, "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
         self._env.pop("COLUMNS", None)
         self._env.pop("LINES", None)
-        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(rows), "-c", str(folder), "PS1='$ ' exec bash --norc -i")
+        self._tmux(
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            str(columns),
+            "-y",
+            str(rows),
+            "-c",
+            str(folder),
+            "PS1='$ ' exec bash --norc -i",
+        )
         self.wait_for(r"^\$ *$")
 
     def close(self) -> None:

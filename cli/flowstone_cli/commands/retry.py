@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from flowstone.ports import RunRow
 from flowstone_cli import json_text
 from flowstone_cli.parameters import NoWait, Run, Wait
 from flowstone_cli.session import Session
@@ -29,6 +30,7 @@ def command(
     row = session.find(run, "write")
     from flowstone_cli.acting import Acting, park_after
 
+    from_step = _key(session, row, from_step)
     limit = park_after(wait, no_wait)
     with Acting(session, "write") as acting:
         acting.engine.retry(row.id, from_step)
@@ -36,12 +38,20 @@ def command(
     return acting.conclude(row.id, answer=True)
 
 
+def _key(session: Session, row: RunRow, step: str | None) -> str | None:
+    """The key of the step that was named."""
+    from flowstone.journal.points import step_key
+
+    return None if step is None else step_key(step, session.store().events(row.id), session.short(row.id))
+
+
 def _dry_run(session: Session, run: str, step: str | None) -> int:
     from flowstone.journal.ledger import Ledger
     from flowstone.running.reopening import reopening_cut
-    from flowstone_cli.render import retry
+    from flowstone_cli.render import kept as drawn
 
     row = session.find(run)
+    step = _key(session, row, step)
     events = session.store().events(row.id)
     before, after = Ledger(events), Ledger(events)
     cut = reopening_cut(row, before, step)
@@ -54,5 +64,5 @@ def _dry_run(session: Session, run: str, step: str | None) -> int:
             json_text.document({"schema": "flow.retry/1", "run": row.id, "from": cut["step"], "kept": kept, "again": again})
         )
     else:
-        out.write(retry.people(kept, again, out) if out.terminal else retry.piped(kept, again))
+        out.write(drawn.people("kept", kept, again, out) if out.terminal else drawn.piped("kept", kept, again))
     return 0

@@ -68,7 +68,7 @@ def _chart(kind: str, name: str, plan: "Plan", model: "Model | None") -> str:
 
 
 def _read(session: Session, name: str) -> "tuple[dict[str, Any], Plan, Model | None]":
-    """`flow.show/1` without its schema, the plan, and the graph if it is one. Imports the workflow's file; what that prints goes to stderr."""
+    """`flow.show/1` without its schema, the plan, and the graph if it is one. What importing the file prints goes to stderr."""
     from flowstone.authoring.definition import WorkflowDefinition, definition_of
     from flowstone.authoring.inputs import shape_of
     from flowstone.graph.definition import Graph

@@ -1,12 +1,25 @@
 """`flow timeline RUN`: when a run did what."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flowstone.errors import NotFound, UsageError
+from flowstone.journal.events import Event
 from flowstone_cli import json_text
 from flowstone_cli.parameters import At, Run
 from flowstone_cli.session import Session
+
+if TYPE_CHECKING:
+    from flowstone.journal.timeline import Span
+    from flowstone_cli.render.rows import Lane
+    from flowstone_cli.render.timeline import Look
+    from flowstone_cli.view import RunView
+
+_ONLY = ("failed", "waiting", "slow")
+
+Point = Annotated[str | None, typer.Option("--from", metavar="AT", help="Begin the time axis there.", show_default=False)]
 
 
 def command(
@@ -15,34 +28,110 @@ def command(
     events: Annotated[bool, typer.Option("--events", help="The journal, event by event.")] = False,
     at: At = None,
     all: Annotated[bool, typer.Option("--all", help="Every row, however many.")] = False,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            "--only",
+            metavar="KIND",
+            help="failed: with a failed attempt; waiting: that waited; slow: the 20 slowest.",
+            show_default=False,
+        ),
+    ] = None,
+    step: Annotated[
+        str | None, typer.Option("--step", metavar="GLOB", help="Only steps like this: 'quotes*'.", show_default=False)
+    ] = None,
+    expand: Annotated[
+        str | None, typer.Option("--expand", metavar="GLOB", help="Draw these fan-outs whole.", show_default=False)
+    ] = None,
+    since: Point = None,
+    until: Annotated[str | None, typer.Option("--to", metavar="AT", help="End it there.", show_default=False)] = None,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the run ends or parks.")] = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="The events, one JSON object per line.")] = False,
 ) -> int:
-    """Show when a run did what, on one time axis; with --at what it knew then."""
+    """Show when a run did what, on one time axis; with --at what it knew then.
+
+    In a pipe one line per attempt or wait, with tabs between: events, start, end,
+    milliseconds, kind, status, step, attempt, child run, error.
+    """
+    from flowstone_cli.render.timeline import Look
+
     session: Session = ctx.obj
+    if only not in (None, *_ONLY):
+        raise UsageError(f"--only takes {', '.join(_ONLY)}; not {only}")
+    if session.options.json and (follow or jsonl):
+        raise UsageError("--json is one document: -f goes with --jsonl, which prints an object per line")
+    if follow and (at is not None or until is not None):
+        raise UsageError("-f shows what is to come: it goes with neither --at nor --to")
     row = session.find(run)
+    if follow or jsonl:
+        from flowstone_cli.commands.timeline_follow import follow_run
+
+        return follow_run(session, row, Look(everything=all, only=only, step=step, expand=expand), jsonl=jsonl, wait=follow)
     view = session.view(row, session.out)
-    out, shown = session.out, view.events
+    out, seen = session.out, view.events
     if at is not None:
         from flowstone.journal.points import event_number
 
-        shown = view.events[: event_number(at, view.events, view.id) + 1]
+        seen = view.events[: event_number(at, view.events, view.id) + 1]
     if session.options.json:
         from flowstone.journal.timeline import timeline_document
 
-        out.write(json_text.document(timeline_document(row, view.ledger, shown, life=view.life, now=view.now)))
+        out.write(json_text.document(timeline_document(row, view.ledger, seen, life=view.life, now=view.now)))
     elif events:
         from flowstone_cli.render import events as journal
 
-        out.write(journal.people(shown, out) if out.terminal else journal.piped(shown))
+        out.write(journal.people(seen, out) if out.terminal else journal.piped(seen))
     elif at is not None and out.terminal:
         from flowstone.journal.state_at import state_at
         from flowstone_cli.render import state
 
-        known = state_at(row, view.events, shown[-1].n)
+        known = state_at(row, view.events, seen[-1].n)
         out.write(state.people(known, row.workflow, view.id, view.events, out, pointer=True))
     else:
-        from flowstone.journal.timeline import spans
-        from flowstone_cli.render import timeline
-
-        found = spans(shown)
-        out.write(timeline.people(view, found, out, everything=all) if out.terminal else timeline.piped(found))
+        look = Look(all, only, step, expand, *_window(since, until, view))
+        _write(session, view, seen, look)
     return 0
+
+
+def _write(session: Session, view: "RunView", seen: Sequence[Event], look: "Look") -> None:
+    from flowstone.journal.timeline import spans
+    from flowstone_cli.render import timeline
+
+    found, out = spans(seen), session.out
+    if out.terminal:
+        out.write(timeline.people(view, found, lanes(session, found), out, look))
+    else:
+        out.write(timeline.piped(timeline.shown(view, found, look)))
+
+
+def lanes(session: Session, found: "Sequence[Span]") -> "dict[str, Lane]":
+    """The child runs of these spans by their ids, and theirs in turn; one that is not in this database is left out."""
+    from flowstone.journal.phase import phase_of
+    from flowstone.journal.timeline import spans
+    from flowstone_cli.render.rows import Lane
+
+    made: dict[str, Lane] = {}
+    wanted = [span.child for span in found if span.child]
+    while wanted:
+        child = wanted.pop()
+        if child in made:
+            continue
+        try:
+            row = session.store().run(child)
+        except NotFound:
+            continue
+        made[child] = Lane(spans(session.store().events(child)), phase_of(row, session.life(row)), row.finished_at is not None)
+        wanted += [span.child for span in made[child].spans if span.child]
+    return made
+
+
+def _window(since: str | None, until: str | None, view: "RunView") -> tuple[int | None, int | None]:
+    """From when to when, in microseconds. Raises UsageError if that is no time at all."""
+    if since is None and until is None:
+        return None, None
+    from flowstone.journal.points import instant_of
+
+    begin, end = (None if text is None else instant_of(text, view.events, view.id) for text in (since, until))
+    if begin is not None and end is not None and end <= begin:
+        raise UsageError(f"--to {until} is not after --from {since}", hint=f"flow timeline {view.id} --events")
+    return begin, end

@@ -1,24 +1,28 @@
 """The cells of a timeline: the axis, its labels, and one row's bars. Waits are painted first, work next, marks last."""
 
-from itertools import groupby
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate, groupby
+from math import ceil
 
 from flowstone.journal.scale import CUT_CELLS, Scale
 from flowstone.journal.timeline import Span
 from flowstone.journal.words import duration_words
 from flowstone_cli.clean import cells, head
 from flowstone_cli.render.text import Part
-from flowstone_cli.terminal import Stream
+from flowstone_cli.terminal import LEVELS, Stream
 
 
-def labels(scale: Scale) -> str:
-    """The line above the axis: what each mark stands for, where there is room."""
+def labels(scale: Scale, begin: int = 0) -> str:
+    """The line above the axis: what each mark stands for, where there is room. `begin`: how long after the run's start it begins."""
     row = [" "] * scale.columns
     ticks = scale.ticks()
     for kind in ("end", "start", "cut", "tick"):
         for tick in ticks:
             if tick.kind != kind:
                 continue
-            text = "0" if kind == "start" else ("+" if tick.after_cut else "") + duration_words(tick.value)
+            since = tick.value if kind == "cut" or tick.after_cut else tick.value + begin
+            text = "0" if kind == "start" and not begin else ("+" if tick.after_cut else "") + duration_words(since)
             at = tick.column
             if kind == "cut":
                 at += (CUT_CELLS - len(text)) // 2
@@ -88,14 +92,30 @@ class Bars:
         elif span.status in ("failed", "interrupted", "cancelled"):
             self._put(last, span.status, "quiet" if span.cut else span.status)
 
-    def say(self, text: str) -> None:
-        """Words after the last bar, where nothing else is drawn."""
+    def at_once(self, found: Sequence[Span], end: int, most: int) -> None:
+        """How many of the spans go on at the same time, cell by cell; the tallest sign is `most`."""
+        starts = sorted(span.start_at for span in found)
+        ends = sorted(max(span.start_at, end if span.end_at is None else span.end_at) for span in found)
+        sums = [0, *accumulate(starts)], [0, *accumulate(ends)]
+
+        def worked(until: int) -> int:
+            """Microseconds that all of them together have taken until then."""
+            begun, over = bisect_right(starts, until), bisect_right(ends, until)
+            return begun * until - sums[0][begun] - (over * until - sums[1][over])
+
+        for column, stretch in enumerate(self._scale.stretches()):
+            if stretch is not None and (work := worked(stretch[1]) - worked(stretch[0])) > 0:
+                share = work / max(1, stretch[1] - stretch[0]) / most
+                self._put(column, LEVELS[min(len(LEVELS) - 1, max(0, ceil(share * len(LEVELS)) - 1))], "")
+
+    def say(self, text: str, *, whole: bool = False) -> None:
+        """Words after the last bar, where nothing else is drawn; with `whole` only if there is room for all of them."""
         at = self._drawn_to + 2
         free = 0
         while at + free < len(self._row) and self._row[at + free] == " " and at + free not in self._slashes:
             free += 1
         shown = head(text, free, self._stream.glyph("…"))
-        if shown == text or cells(shown) >= 5:
+        if shown == text or (not whole and cells(shown) >= 5):
             self._row[at : at + cells(shown)] = _in_cells(shown)
 
     def parts(self) -> list[Part]:

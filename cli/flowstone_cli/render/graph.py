@@ -67,7 +67,7 @@ def _facts(node: Node) -> str:
     if node.for_each is not None:
         parts.append(f"for each of {node.for_each}" + ("" if node.limit is None else f", {node.limit} at once"))
     if node.retries is not None:
-        parts.append(count(node.retries, "retry", "retries"))
+        parts.append(count(node.retries, "retry"))
     if node.join == "any":
         parts.append("after the first that comes")
     if node.expiry is not None:
@@ -102,7 +102,8 @@ def dot(model: Model) -> str:
     for edge in model.edges:
         label = {"error": "on error", "data": "reads"}.get(edge.kind, edge.branch)
         fields = [*([f"label={_quoted(label)}"] if label is not None else []), *(["style=dotted"] if edge.kind != "next" else [])]
-        made.append(f"    {_quoted(edge.source)} -> {_quoted(edge.target)}{f' [{', '.join(fields)}]' if fields else ''};")
+        said = f" [{', '.join(fields)}]" if fields else ""
+        made.append(f"    {_quoted(edge.source)} -> {_quoted(edge.target)}{said};")
     return "\n".join([*made, "}"]) + "\n"
 
 

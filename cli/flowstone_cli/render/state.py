@@ -5,10 +5,14 @@ from typing import Any
 
 from flowstone.journal.events import Event
 from flowstone.journal.labels import label_of
+from flowstone.journal.phase import Phase
+from flowstone.journal.timeline import Span, spans
 from flowstone.journal.words import took_words
 from flowstone_cli import json_text
-from flowstone_cli.clean import fit, left, one_line
-from flowstone_cli.render.text import line, tsv, value_text
+from flowstone_cli.clean import cells, fit, left, one_line
+from flowstone_cli.render import diff
+from flowstone_cli.render.rows import Lane, tree
+from flowstone_cli.render.text import Part, line, tsv, value_text
 from flowstone_cli.terminal import Stream
 
 _LABEL = 10
@@ -19,7 +23,7 @@ State = dict[str, Any]
 
 
 def people(state: State, workflow: str, run_id: str, events: Sequence[Event], stream: Stream, *, pointer: bool = False) -> str:
-    """The state; with `pointer` also a line that shows where among the events it is."""
+    """The state; with `pointer` also where among the events and the steps it is."""
     n, last = state["event"], len(events) - 1
     since = took_words(events[n].at - events[0].at)
     workflow = fit(one_line(workflow), max(4, stream.width - len(run_id) - 1), stream.glyph("…"))
@@ -30,7 +34,7 @@ def people(state: State, workflow: str, run_id: str, events: Sequence[Event], st
     else:
         made = line(stream, f"{start}   {rest}")
     if pointer:
-        made += _pointer(n, last, events[n], stream) + "\n"
+        made += _pointer(n, last, events[n], stream) + _way(n, events, stream) + "\n"
     made += _section("input", [("", state["input"])] if state["input"] is not None else [], stream)
     made += _section("results", [(label_of(key), value) for key, value in state["results"].items()], stream)
     made += _section("state", list(state["state"].items()), stream)
@@ -46,6 +50,11 @@ def piped(state: State) -> str:
     made += "".join(tsv("step", key, status) for key, status in state["steps"].items())
     made += "".join(tsv("result", key, json_text.compact(value)) for key, value in state["results"].items())
     return made + "".join(tsv("state", name, json_text.compact(value)) for name, value in state["state"].items())
+
+
+def changes(found: Sequence[State], since: int, stream: Stream) -> str:
+    """What has changed since event `since`, under its heading."""
+    return "\n" + line(stream, f"changed since event {since}") + diff.changed(found, stream)
 
 
 def _doing(state: State) -> str:
@@ -72,3 +81,46 @@ def _pointer(n: int, last: int, event: Event, stream: Stream) -> str:
     at = round(n / last * (cells - 1)) if last else 0
     rule = stream.glyph("─")
     return line(stream, f"0 {rule * at}", (stream.glyph("●"), "running"), f"{rule * (cells - 1 - at)} {last}   {said}")
+
+
+def _way(n: int, events: Sequence[Event], stream: Stream) -> str:
+    """The steps of the run with the signs of their attempts, and where event `n` is: `validate · quotes ▲ · charge_card ✗✗✗`."""
+    rows = tree(Lane(spans(events), Phase.RUNNING, ended=True), {})
+    if not rows:
+        return ""
+    starts = [min(span.start_n for span in row.everything) for row in rows]
+    here = max((index for index, start in enumerate(starts) if start <= n), default=None)
+    if events[n].step is not None:
+        here = next(
+            (index for index, row in enumerate(rows) if any(span.step == events[n].step for span in row.everything)), here
+        )
+    stops: list[Part] = []
+    for index, row in enumerate(rows):
+        signs = "" if row.size else "".join(_sign(span, stream) for span in row.spans)
+        text = one_line(row.label) + (f" {signs}" if signs.strip(stream.glyph("succeeded")) else "")
+        stops.append((text, "quiet") if starts[index] > n else text + (f" {stream.glyph('▲')}" if index == here else ""))
+    return line(stream, *_around(stops, here or 0, stream))
+
+
+def _sign(span: Span, stream: Stream) -> str:
+    return "" if span.is_wait or span.end_at is None else stream.glyph(span.status)
+
+
+def _around(stops: Sequence[Part], here: int, stream: Stream) -> list[Part]:
+    """As many stops around that one as there is room for."""
+    texts = [stop if isinstance(stop, str) else stop[0] for stop in stops]
+    gap, dots = f" {stream.glyph('·')} ", stream.glyph("…")
+    room = (stream.width if stream.terminal else 1_000_000) - cells(texts[here]) - 2 * cells(gap + dots)
+    first = last = here
+    while True:
+        near = [index for index in (first - 1, last + 1) if 0 <= index < len(stops) and cells(gap + texts[index]) <= room]
+        if not near:
+            break
+        for index in near:
+            if cells(gap + texts[index]) <= room:
+                room -= cells(gap + texts[index])
+                first, last = min(first, index), max(last, index)
+    made: list[Part] = [dots + gap] if first else []
+    for index in range(first, last + 1):
+        made += [gap, stops[index]] if index > first else [stops[index]]
+    return [*made, gap + dots] if last < len(stops) - 1 else made

@@ -36,10 +36,14 @@ def people(view: RunView, stream: Stream) -> str:
         made += field(stream, "failed", outcome.facts(view))
     made += outcome.details(view, stream)
     made += field(stream, "events", f"0 to {row.events - 1}")
+    if len(view.versions) > 1:
+        first, *later = view.versions
+        went_on = "".join(f", since event {n} {version[:6]}" for version, n in later)
+        made += field(stream, "versions", f"begun under {first[0][:6]}{went_on}", whole=True)
     made += outcome.next_lines(view, stream)
     made += field(stream, "more", f"flow timeline {view.id}", whole=True)
     steps = [step for step in view.document["steps"] if step["kind"] != "state"]
-    return made + ("\n" + _steps(steps, view, stream) if steps else "")
+    return made + ("\n" + _steps(steps, view, stream) + _unvisited(view, stream) if steps or view.unvisited else "")
 
 
 def piped(view: RunView) -> str:
@@ -54,9 +58,13 @@ def piped(view: RunView) -> str:
     error = document["error"]
     if error:
         made += tsv("error", error["step"], error["type"], error["message"])
+    for version, n in view.versions:
+        made += tsv("version", version, n)
     for wait in document["waiting"]:
         made += tsv("waiting", wait["kind"], wait["reason"], wait["deadline"] or wait["wake_at"])
     made += tsv("next", document["next"])
+    for fate in view.unvisited:
+        made += tsv("node", fate.node, fate.status, fate.why)
     for step in document["steps"]:
         failure = step["error"] or {}
         made += tsv("step", step["key"], step["kind"], step["status"], step["attempts"], step["duration_ms"], failure.get("type"))
@@ -80,6 +88,18 @@ def _steps(steps: list[dict[str, Any]], view: RunView, stream: Stream) -> str:
     if hidden:
         made += line(stream, f"{stream.glyph('…')} {hidden:,} more that succeeded: flow status {view.id} --json")
     return made
+
+
+def _unvisited(view: RunView, stream: Stream) -> str:
+    """The nodes of a graph that no way has led to, or not yet."""
+    width, made, dots = name_width(stream.width), "", stream.glyph("…")
+    blank = " " * (9 if stream.width >= 60 else 8)
+    for fate in view.unvisited[:MOST_STEPS]:
+        note = f"  skipped: {one_line(fate.why)}" if fate.status == "skipped" else ""
+        name = left(fit(one_line(fate.node), width, dots), width)
+        made += line(stream, (stream.glyph("planned"), "planned"), f" {name}{blank}", (note, "quiet"))
+    hidden = len(view.unvisited) - MOST_STEPS
+    return made + (line(stream, f"{dots} {hidden:,} more not visited: flow status {view.id} --json") if hidden > 0 else "")
 
 
 def _step(step: dict[str, Any], view: RunView, stream: Stream) -> str:

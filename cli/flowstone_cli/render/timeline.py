@@ -1,16 +1,18 @@
 """`flow timeline`: one row per step on one honest time axis; in a pipe one line per attempt or wait."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
-from flowstone.journal.labels import label_of
 from flowstone.journal.phase import Phase
 from flowstone.journal.scale import Scale, scale_of
 from flowstone.journal.timeline import Span, busy, span_document, working
 from flowstone.journal.words import duration_words, took_words
 from flowstone_cli.clean import cells, fit, left, one_line, right
 from flowstone_cli.render.bars import Bars, axis, labels
-from flowstone_cli.render.status import MOST_STEPS, name_width
+from flowstone_cli.render.rows import Drawn, Lane, Row, Test, drawn, most_at_once, named, only, select, tree
+from flowstone_cli.render.status import name_width
 from flowstone_cli.render.text import Part, count, line, tsv
 from flowstone_cli.terminal import Stream
 from flowstone_cli.view import RunView
@@ -21,34 +23,64 @@ WITH_NOTES = 100
 NOTE = 13
 
 
-@dataclass(slots=True)
-class _Row:
-    """All spans of one step."""
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Which part of a timeline is asked for."""
 
-    key: str
-    spans: list[Span] = field(default_factory=list)
+    everything: bool = False
+    """All rows, however many."""
+    only: str | None = None
+    """failed, waiting or slow."""
+    step: str | None = None
+    """A pattern that rows must fit."""
+    expand: str | None = None
+    """A pattern of fan-outs that are drawn whole."""
+    since: int | None = None
+    until: int | None = None
+    """From when to when, in microseconds."""
 
-    @property
-    def last(self) -> Span:
-        return self.spans[-1]
+
+class _Drawing:
+    """What every line of one drawing needs."""
+
+    def __init__(self, view: RunView, scale: Scale | None, end: int, stream: Stream) -> None:
+        self.view = view
+        self.scale = scale
+        self.end = end
+        self.stream = stream
 
 
-def people(view: RunView, found: Sequence[Span], stream: Stream, *, everything: bool) -> str:
-    """The drawing, as wide as the window."""
-    end = _end(view)
-    rows = _rows(found)
-    intervals = busy(found, end)
+def people(view: RunView, found: Sequence[Span], children: Mapping[str, Lane], stream: Stream, look: Look) -> str:
+    """The drawing, as wide as the window. `children`: the child runs by id, theirs too."""
+    start, end = _window(view, look)
+    lane = Lane(found, view.phase, view.row.finished_at is not None)
+    rows = _selected(tree(lane, children, lambda span: _within(span, look, end)), look, end)
+    chosen = drawn(
+        rows, end, stream.glyph, everything=look.everything, expand=None if look.expand is None else named(look.expand)
+    )
+    intervals = busy((span for one in (lane, *children.values()) for span in one.spans), end)
     worked = working(intervals)
-    shown, hidden = (rows, 0) if everything else _chosen(rows)
-    more = line(stream, f"{stream.glyph('…')} {hidden:,} more rows: flow timeline {view.id} --all") if hidden else ""
     if stream.width < WITH_BARS:
-        return _narrow_head(view, worked, stream) + "".join(_in_words(row, view, end, stream) for row in shown) + more
-    start = _bars_from(stream)
-    scale = scale_of(intervals, view.row.created_at, end, stream.width - start)
+        drawing = _Drawing(view, None, end, stream)
+        return _narrow_head(view, worked, stream) + "".join(_line(one, drawing) for one in chosen)
+    at = _bars_from(stream)
+    scale = scale_of(_clipped(intervals, start, end), start, end, stream.width - at)
+    drawing = _Drawing(view, scale, end, stream)
     made = _head(view, worked, scale, stream)
-    made += line(stream, " " * start, labels(scale))
-    made += line(stream, " " * start, (axis(scale, stream), "quiet"))
-    return made + "".join(_bar_row(row, view, scale, end, stream) for row in shown) + more
+    made += line(stream, " " * at, labels(scale, start - view.row.created_at))
+    made += line(stream, " " * at, (axis(scale, stream), "quiet"))
+    return made + "".join(_line(one, drawing) for one in chosen)
+
+
+def shown(view: RunView, found: Sequence[Span], look: Look) -> list[Span]:
+    """The spans that are asked for, by their start: what a pipe gets."""
+    _, end = _window(view, look)
+    within = [span for span in found if _within(span, look, end)]
+    if look.only is None and look.step is None:
+        return within
+    lane = Lane(within, view.phase, view.row.finished_at is not None)
+    rows = _selected(tree(lane, {}), look, end)
+    return sorted((span for row in rows for span in row.everything), key=lambda span: span.start_n)
 
 
 def piped(found: Sequence[Span]) -> str:
@@ -63,22 +95,31 @@ def piped(found: Sequence[Span]) -> str:
     return "".join(made)
 
 
-def _rows(found: Sequence[Span]) -> list[_Row]:
-    rows: dict[str, _Row] = {}
-    for span in found:
-        if span.kind != "state":
-            rows.setdefault(span.step, _Row(span.step)).spans.append(span)
-    return list(rows.values())
+def _selected(rows: list[Row], look: Look, end: int) -> list[Row]:
+    tests: list[Test] = []
+    if look.step is not None:
+        tests.append(named(look.step))
+    if look.only is not None:
+        tests.append(only(look.only, rows, end))
+    for test in tests:
+        rows = select(rows, test)
+    return rows
 
 
-def _chosen(rows: list[_Row]) -> tuple[list[_Row], int]:
-    """The rows that are drawn when there are many: all that did not simply succeed, the first and last, the slowest."""
-    if len(rows) <= MOST_STEPS:
-        return rows, 0
-    wanted = [index for index, row in enumerate(rows) if row.last.status != "succeeded" or len(row.spans) > 1]
-    slowest = sorted(range(len(rows)), key=lambda index: -(rows[index].last.lasted() or 0))[:3]
-    chosen = sorted({0, len(rows) - 1, *slowest, *wanted[: MOST_STEPS - 5]})
-    return [rows[index] for index in chosen], len(rows) - len(chosen)
+def _window(view: RunView, look: Look) -> tuple[int, int]:
+    """From when to when the axis goes."""
+    until = _end(view)
+    start = view.row.created_at if look.since is None else max(view.row.created_at, look.since)
+    return start, until if look.until is None else min(until, look.until)
+
+
+def _within(span: Span, look: Look, end: int) -> bool:
+    until = end if span.end_at is None else span.end_at
+    return (look.since is None or until >= look.since) and (look.until is None or span.start_at <= look.until)
+
+
+def _clipped(intervals: Iterable[tuple[int, int]], start: int, end: int) -> list[tuple[int, int]]:
+    return [(max(start, one), min(end, other)) for one, other in intervals if other >= start and one <= end]
 
 
 def _end(view: RunView) -> int:
@@ -98,7 +139,8 @@ def _head(view: RunView, worked: int, scale: Scale, stream: Stream) -> str:
     took = f"{took_words(view.took)}, working {duration_words(worked)}"
     hides = f"{count(len(scale.cuts), 'cut')} {'hides' if len(scale.cuts) == 1 else 'hide'} {took_words(scale.hidden)}"
     gap = "   " if wide else "  "
-    parts = [took, *([hides] if scale.cuts else []), f"{_cell_words(scale.per_cell)}/cell"]
+    backwards = any(one.at > other.at for one, other in pairwise(view.events))
+    parts = [took, *([hides] if scale.cuts else []), f"{_cell_words(scale.per_cell)}/cell", *(["clock!"] if backwards else [])]
     rest = gap + gap.join(parts)
     if wide and cells(rest + _legend(stream)) + len(view.id) + 14 <= stream.width:
         rest += gap + _legend(stream)
@@ -124,69 +166,91 @@ def _narrow_head(view: RunView, worked: int, stream: Stream) -> str:
     return made + line(stream, f"{took_words(view.took)}, working {duration_words(worked)}")
 
 
-def _start(row: _Row, end: int, view: RunView, stream: Stream) -> list[Part]:
-    """Sign, name and duration of a row."""
-    word = _word(row, view)
-    width = name_width(stream.width)
-    name = left(fit(one_line(label_of(row.key)), width, stream.glyph("…")), width)
-    took = right(duration_words(_spent(row, end)), 8 if stream.width >= 60 else 7)
-    return [(stream.glyph(word), word), f" {name} {took}"]
+def _line(one: Drawn, drawing: _Drawing) -> str:
+    stream, row = drawing.stream, one.row
+    if row is None:
+        return _hidden(one, drawing)
+    word, width = row.word, name_width(stream.width)
+    branches = one.branches if cells(one.branches) <= width // 2 else one.branches[-(width // 2) :]
+    many = f"  {row.size:,}{stream.glyph('×')}" if row.size else ""
+    name = branches + fit(one_line(row.label), max(1, width - cells(branches + many)), stream.glyph("…")) + many
+    took = right(duration_words(row.spent(drawing.end)), 8 if stream.width >= WITH_BARS else 7)
+    parts: list[Part] = [(stream.glyph(word), word), f" {left(fit(name, width), width)} {took}"]
+    note = _note(row, drawing.view, stream)
+    if drawing.scale is None:
+        told = stream.width >= 40 and (row.size or row.last.is_wait or row.last.child or len(row.spans) > 1)
+        parts.append(f"  {note}" if told and note else "")
+        return line(stream, *parts)
+    if stream.width >= WITH_NOTES:
+        parts.append(" " + left(fit(one_line(note), NOTE, stream.glyph("…")), NOTE))
+    made = line(stream, *parts, " ", *_bars(one, drawing.scale, drawing).parts())
+    return made + (_counts(row, drawing) if one.folded else "")
 
 
-def _spent(row: _Row, end: int) -> int:
-    """Microseconds of its attempts and the waits between them; what a retry put aside and time without a process are left out."""
-    kept = [span for span in row.spans if not span.cut] or row.spans
-    total = 0
-    for span in kept:
-        total += span.lasted(end) or 0
-        if span is not kept[-1] and span.next_attempt_at is not None and span.end_at is not None:
-            total += max(0, span.next_attempt_at - span.end_at)
-    return total
+def _bars(one: Drawn, scale: Scale, drawing: _Drawing) -> Bars:
+    row, end, bars = one.row, drawing.end, Bars(scale, drawing.stream)
+    assert row is not None
+    found = row.everything
+    if one.folded:
+        work = [span for span in found if not span.is_wait]
+        bars.at_once(work, end, max(1, most_at_once(work, end)))
+        return bars
+    for span in found:
+        bars.wait(span, end)
+    for span in found:
+        bars.work(span, end, undo=span.kind == "undo")
+    if row.size:
+        return bars
+    for span in found:
+        bars.mark(span, end, alive=row.lane.phase is not Phase.INTERRUPTED)
+    if row.last.is_wait and row.last.by:
+        comment = f': "{row.last.comment}"' if row.last.comment else ""
+        bars.say(one_line(f"{drawing.stream.glyph(row.last.status)} {row.last.by}{comment}"))
+    else:
+        types = dict.fromkeys(span.error.partition(":")[0] for span in found if span.error)
+        bars.say(one_line(", ".join(types)), whole=True)
+    return bars
 
 
-def _word(row: _Row, view: RunView) -> str:
-    last = row.last
-    if ":undo" in row.key and last.status == "succeeded":
-        return "undone"
-    if last.end_at is None:
-        if last.is_wait:
-            return "sleeping" if last.kind == "sleep" else "waiting"
-        return "interrupted" if view.phase is Phase.INTERRUPTED else "running"
-    if last.status == "failed" and last.next_attempt_at is not None and view.row.finished_at is None:
-        return "retrying"
-    return last.status
-
-
-def _note(row: _Row) -> str:
+def _note(row: Row, view: RunView, stream: Stream) -> str:
+    if row.size:
+        return "parallel"
     last = row.last
     if last.child:
-        return f"child {last.child}"
+        return f"{stream.glyph('→')} {last.child[: len(view.id)]}"
     if last.is_wait:
         return f"by {last.by}" if last.by else ""
     return count(len(row.spans), "try")
 
 
-def _in_words(row: _Row, view: RunView, end: int, stream: Stream) -> str:
-    note = ""
-    if stream.width >= 40:
-        note = (row.last.by or "") if row.last.is_wait else _note(row) if len(row.spans) > 1 or row.last.child else ""
-    return line(stream, *_start(row, end, view, stream), f"  {note}" if note else "")
+def _counts(row: Row, drawing: _Drawing) -> str:
+    """The line under a folded fan-out, as many facts as there is room for."""
+    ends = Counter(member.word for member in row.under)
+    found = row.everything
+    took = sorted(span.lasted(drawing.end) or 0 for span in found if not span.cut)
+    again = sum(len(member.spans) > 1 for member in row.under if member.simple)
+    facts = [f"{number:,} {word}" for word, number in ends.items()]
+    facts += [f"{again:,} after retry"] if again else []
+    facts += [f"{name} {duration_words(took[int(share * (len(took) - 1))])}" for name, share in _SHARES]
+    facts.append(f"at once {most_at_once((span for span in found if not span.is_wait), drawing.end)}")
+    made = "   "
+    for fact in facts:
+        if drawing.stream.terminal and cells(f"{made} {fact}") <= drawing.stream.width:
+            made += f" {fact} "
+    return line(drawing.stream, (made, "quiet"))
 
 
-def _bar_row(row: _Row, view: RunView, scale: Scale, end: int, stream: Stream) -> str:
-    bars = Bars(scale, stream)
-    alive = view.phase is not Phase.INTERRUPTED
-    for span in row.spans:
-        bars.wait(span, end)
-    for span in row.spans:
-        bars.work(span, end, undo=":undo" in row.key)
-    for span in row.spans:
-        bars.mark(span, end, alive=alive)
-    if row.last.is_wait and row.last.by:
-        comment = f': "{row.last.comment}"' if row.last.comment else ""
-        sign = stream.glyph(row.last.status)
-        bars.say(one_line(f"{sign} {row.last.by}{comment}"))
-    parts = _start(row, end, view, stream)
-    if stream.width >= WITH_NOTES:
-        parts.append(" " + left(fit(one_line(_note(row)), NOTE, stream.glyph("…")), NOTE))
-    return line(stream, *parts, " ", *bars.parts())
+_SHARES = (("p50", 0.5), ("p95", 0.95), ("max", 1.0))
+
+
+def _hidden(one: Drawn, drawing: _Drawing) -> str:
+    stream, view = drawing.stream, drawing.view
+    dots = stream.glyph("…")
+    if one.of is None:
+        return line(stream, f"{dots} {one.hidden:,} more rows: flow timeline {view.id} --all")
+    start = f"  {one.branches}{dots} {one.hidden:,} more"
+    pattern = one.of.label + ("[*]" if any("[" in member.label for member in one.of.under) else "*")
+    hint = f"--expand '{one_line(pattern)}'   or   --only slow"
+    at = _bars_from(stream) if stream.width >= WITH_BARS else 0
+    room = stream.width - max(at, cells(start) + 2)
+    return line(stream, left(start, at) if cells(start) < at else start + "  ", hint if cells(hint) <= room else "")

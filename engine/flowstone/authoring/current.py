@@ -51,7 +51,7 @@ class CurrentStep:
         self.said["branch"] = key
 
     def set_state(self, name: str, value: Any) -> None:
-        """In a node of a graph: set a named value of the run's state, once the step has succeeded. Raises FlowMisuse elsewhere."""
+        """In a node of a graph: set a value of the run's state, once the step has succeeded. Raises FlowMisuse elsewhere."""
         self._require_graph("set_state")
         from flowstone.values.codec import record  # authors' modules import this file; keep it light
 

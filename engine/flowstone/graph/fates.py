@@ -11,12 +11,14 @@ from typing import Any, Literal
 
 from flowstone.clock import to_datetime
 from flowstone.graph.model import Edge, Model, Node
+from flowstone.graph.plan import plan_of
 from flowstone.graph.planner import Planner, TooManyVisits, Visit
 from flowstone.graph.results import GraphFailed, Results, approval_data, chosen_branch, failure_data
 from flowstone.journal.events import Event
 from flowstone.journal.keys import encoded, key_of
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.operations import Operation
+from flowstone.journal.plan import plan_document as plan_documents
 from flowstone.journal.states import SETTLED, Status, StepStatus
 
 PREFIXES = {"step": "", "approval": "approve:", "suspend": "suspend:", "sleep": "sleep:"}
@@ -54,6 +56,16 @@ def fates(model: Model, ledger: Ledger) -> list[Fate]:
             why, cause = way.reason(node)
             found[node] = Fate(node, "skipped", why, cause)
     return list(found.values())
+
+
+def plan_document(model: Model, unvisited: list[Fate]) -> list[dict[str, Any]]:
+    """`plan[]` of flow.run/1 for a graph: as for a body, and of a node that was not visited its status and why."""
+    fate = {one.node: one for one in unvisited}
+    made = []
+    for entry in plan_documents(plan_of(model)):
+        found = fate.get(entry["name"])
+        made.append(entry | {"status": None if found is None else found.status, "why": None if found is None else found.why})
+    return made
 
 
 class _Way:

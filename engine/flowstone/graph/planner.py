@@ -54,7 +54,8 @@ class Planner:
         marks = going_on.pop(visit.number)
         if not going_on:
             del self._active[visit.node]
-        begun = []
+        begun: list[Visit] = []
+        firsts: list[str] = []
         for target in targets:
             if target in marks:
                 continue
@@ -64,7 +65,9 @@ class Planner:
                 continue
             begun.append(self._visit(target, marks))
             if is_join:
-                self._go_on_without_others(target)
+                firsts.append(target)
+        for join in firsts:  # also without what the same visit has led to
+            self._go_on_without_others(join)
         return begun + self._complete_joins()
 
     def may_come(self) -> set[str]:

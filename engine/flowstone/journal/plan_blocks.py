@@ -10,6 +10,7 @@ from typing import Literal
 
 from flowstone.journal.plan import Block, Exit, Node, Planned
 from flowstone.journal.plan_places import Place
+from flowstone.journal.plan_values import Scope
 
 MOST_OPERATIONS = 1_000
 """What a plan lists; a longer body is cut there, and says so."""
@@ -32,8 +33,9 @@ class Frame:
 class Blocks:
     """What has been found in the block at hand (`nodes`), and the branch of the body that it stands in (`place`)."""
 
-    def __init__(self) -> None:
+    def __init__(self, scope: Scope) -> None:
         self.nodes: list[Node] = []
+        self.scope = scope
         self.place = Place("")
         self.frame = Frame(whole_body=True, depth=0)
         self.depth = 0
@@ -107,11 +109,13 @@ class Blocks:
     @contextmanager
     def inside(self) -> Iterator[None]:
         """What is read inside may not be run."""
+        scope, before = self.scope, dict(self.scope.names)
         self.depth += 1
         try:
             yield
         finally:
             self.depth -= 1
+            scope.doubt(before)
 
 
 def worth(nodes: Iterable[Node]) -> bool:

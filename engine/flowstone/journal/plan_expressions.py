@@ -5,7 +5,7 @@ Statements are read by plan_reading.py, which builds on this.
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from enum import Enum
 
@@ -36,11 +36,11 @@ class Expressions(Blocks, ABC):
     """How each kind of expression changes what is known."""
 
     def __init__(self, body: Callee, calls: Calls) -> None:
-        super().__init__()
-        self.scope = body.scope
+        super().__init__(body.scope)
         self._calls = calls
         self._active: list[ast.AST] = [body.node]
         self._followed = 0
+        self._ran: set[Called] = set()
 
     @abstractmethod
     def block(self, statements: list[ast.stmt]) -> Way:
@@ -123,7 +123,7 @@ class Expressions(Blocks, ABC):
             case ast.Name(id=name), _:
                 if name in self.scope.elsewhere and source is not None:
                     self.use(value, Use.GIVE, source)
-                self.scope.bind(name, value, maybe=self.depth > self.frame.depth)
+                self.scope.names[name] = value
             case ((ast.Tuple(elts=targets) | ast.List(elts=targets)), _):
                 for one in targets:
                     self.assign(one, None, None)
@@ -146,6 +146,18 @@ class Expressions(Blocks, ABC):
         """Whether a name stands for something that may lead to the flow."""
         value = self.scope[name.id]
         return value is not None and not (isinstance(value, Callee) and value.scope.outer is None)
+
+    def loop(self, label: Callable[[], str], line: int, read: Callable[[], object]) -> None:
+        """As in Blocks; coroutines that are left at the end of a turn may be awaited in the next one."""
+
+        def turn() -> None:
+            before = set(map(id, self.scope.names.values()))
+            read()
+            for value in [*self.scope.names.values()]:
+                if isinstance(value, Called) and id(value) not in before and value not in self._ran:
+                    self._later(value)
+
+        super().loop(label, line, turn)
 
     def _call(self, node: ast.Call) -> Value:
         name = last_part(node.func)
@@ -259,6 +271,7 @@ class Expressions(Blocks, ABC):
     def _run(self, called: Called, place: Place) -> Value:
         """Read the code of a function as if it stood here. `place` is the branch that it runs in. Gives what a lambda gives."""
         callee = called.callee
+        self._ran.add(called)
         if callee.node in self._active or self._followed >= MOST_CALLS:
             again = callee.node in self._active
             self.unknown(called.line, f"{callee.name} again, from within itself" if again else callee.name, callee.name)

@@ -140,18 +140,18 @@ class _Statements(Expressions):
                 self._defaults(node.args)
                 for decorator in node.decorator_list:
                     self.visit(decorator, Use.LOOK)
-                self.scope.bind(node.name, Callee(node, self.scope), maybe=self.depth > self.frame.depth)
+                self.scope.names[node.name] = Callee(node, self.scope)
             case ast.ClassDef():
                 for base in (*node.bases, *node.decorator_list, *(keyword.value for keyword in node.keywords)):
                     self.visit(base, Use.GIVE)
                 if any(isinstance(one, ast.Name) and self.matters(one) for part in node.body for one in ast.walk(part)):
                     self.unknown(node.lineno, f"class {node.name}")
-                self.scope.bind(node.name, None, maybe=False)
+                self.scope.names[node.name] = None
             case ast.Global(names=names) | ast.Nonlocal(names=names):
                 self.scope.elsewhere.update(names)
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
                 for alias in aliases:
-                    self.scope.bind((alias.asname or alias.name).partition(".")[0], None, maybe=self.depth > self.frame.depth)
+                    self.scope.names[(alias.asname or alias.name).partition(".")[0]] = None
             case ast.Assert(test=test, msg=message):
                 self.visit(test, Use.LOOK)
                 with self.inside():
@@ -224,7 +224,7 @@ class _Statements(Expressions):
         def read() -> Way:
             self.visit(handler.type, Use.LOOK)
             if handler.name:
-                self.scope.bind(handler.name, None, maybe=False)
+                self.scope.names[handler.name] = None
             return self.block(handler.body)
 
         return read
@@ -286,7 +286,7 @@ class _Statements(Expressions):
             for part in ast.walk(case.pattern):
                 bound = getattr(part, "rest", None) if isinstance(part, ast.MatchMapping) else getattr(part, "name", None)
                 if isinstance(bound, str):
-                    self.scope.bind(bound, None, maybe=True)
+                    self.scope.names[bound] = None
             self.visit(case.guard, Use.LOOK)
             return self.block(case.body)
 

@@ -41,11 +41,11 @@ class Scope:
             scope = scope.outer
         return None
 
-    def bind(self, name: str, value: "Value", *, maybe: bool) -> None:
-        """The name stands for the value from here on; `maybe`: or for what it stood for, if this code is not run."""
-        before = self.names.get(name)
-        unsure = maybe and before not in (None, value, Sign.OPERATION, Sign.TASK)
-        self.names[name] = Sign.MAYBE if unsure else value
+    def doubt(self, before: "dict[str, Value]") -> None:
+        """Names that stood for something in `before` and have changed since may stand for either."""
+        for name, value in before.items():
+            if value not in (None, Sign.OPERATION, Sign.TASK) and self.names.get(name) is not value:
+                self.names[name] = Sign.MAYBE
 
 
 @dataclass(frozen=True, slots=True, eq=False)

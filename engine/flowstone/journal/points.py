@@ -43,6 +43,19 @@ def event_number(text: str, events: Sequence[Event], run: str) -> int:
     return _end_of(text, events, run)
 
 
+def step_key(text: str, events: Sequence[Event], run: str) -> str:
+    """The key of the step that `text` names: the key itself, as shown to people, or the author's name. Raises NotFound."""
+    return _of_step(text, events, run)[0][0].step
+
+
+def instant_of(text: str, events: Sequence[Event], run: str) -> int:
+    """The instant that `text` names, in microseconds: an instant or a time since the start as it is, else that of its event."""
+    text = text.strip()
+    if text.startswith("+"):
+        return events[0].at + _since_start(text)
+    return _instant(text) if _INSTANT.match(text) else events[event_number(text, events, run)].at
+
+
 def _numbered(number: int, events: Sequence[Event], run: str) -> int:
     n = number if number >= 0 else len(events) + number
     if not 0 <= n < len(events):

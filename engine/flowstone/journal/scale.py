@@ -89,6 +89,21 @@ class Scale:
             first = last = next(cell for cell in (first, last, first - 1) if not self._in_cut(cell))
         return range(first, last + 1)
 
+    def stretches(self) -> list[Interval | None]:
+        """Per cell the time that it stands for, as (start, end); None for the cells of a cut."""
+        made: list[Interval | None] = []
+        hidden, passed, cell = 0, 0, 0
+        while len(made) < self.columns:
+            if passed < len(self.cuts) and len(made) >= self.cuts[passed].column:
+                made += [None] * CUT_CELLS
+                hidden += self.cuts[passed].hidden
+                passed += 1
+                continue
+            begin, end = (self.start + hidden + round(edge * self.per_cell) for edge in (cell, cell + 1))
+            made.append((begin, max(begin, min(end, self.end))))
+            cell += 1
+        return made[: self.columns]
+
     def is_short(self, start: int, end: int) -> bool:
         """Whether a bar is shorter than half a cell, and crosses no cut."""
         shown = self._before(end)[1] - self._before(start)[1]

@@ -68,14 +68,21 @@ def changes(a: Any, b: Any) -> list[Document]:
     return found
 
 
-def diff_document(a: Document, b: Document) -> Document:
-    """`flow.diff/1` between two states, of one run or of two."""
+def diff_document(a: Document, b: Document, *, ignore_times: bool = False) -> Document:
+    """`flow.diff/1` between two states, of one run or of two; `ignore_times`: without when something is due."""
     return {
         "schema": "flow.diff/1",
         "a": _point(a),
         "b": _point(b),
-        "changes": changes({name: a[name] for name in KNOWN}, {name: b[name] for name in KNOWN}),
+        "changes": changes(_compared(a, ignore_times), _compared(b, ignore_times)),
     }
+
+
+def _compared(state: Document, ignore_times: bool) -> Document:
+    known = {name: state[name] for name in KNOWN}
+    if ignore_times:
+        known["waiting"] = [{**wait, "deadline": None, "wake_at": None} for wait in state["waiting"]]
+    return known
 
 
 def _result(completion: Event) -> Any:

@@ -287,7 +287,7 @@ class Pass:
                 code="FUNCTION_NOT_FOUND" if missing and not gates and not others else "WAITING",
                 gates=[gate.key for gate in gates],
                 reasons=[gate.name for gate in gates] + missing + others,
-                functions=missing,
+                **({"functions": missing} if missing else {}),
             )
             change = Change(verb=Verb.SUSPEND, release=True, seen_mail=seen)
             parked = await self._writer.append_alone([Draft(Kind.RUN_SUSPENDED, text=body)], change)

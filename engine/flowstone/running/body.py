@@ -36,6 +36,7 @@ from flowstone.journal.operations import Operation
 from flowstone.ports import Source
 from flowstone.running.body_log import BodyLog
 from flowstone.running.body_loop import BodyLoop, Branch
+from flowstone.running.patches import skip_marks, skip_to_mark
 from flowstone.running.recognition import Difference, difference, not_asked_for
 from flowstone.running.steps.asked import Asked
 from flowstone.running.steps.call import AskedStep
@@ -242,8 +243,7 @@ class Body:
             name, position = f"{request.name}[{item.key}]", 0
         else:
             name, within = clean_name(request.name, call), branch.name
-            while self._is_patch_at(branch, branch.position):  # asked for no longer: the code is past that patch
-                branch.position += 1
+            skip_marks(self.ledger, branch)
             key, position = branch.take_place(kind.prefix, name)
         asked = kind(request, name, key, within, position, self._last)
         if isinstance(asked, AskedStep):
@@ -259,14 +259,10 @@ class Body:
         """Whether the calling code is reached by a run that was not recorded before the patch existed; that is then recorded."""
         branch = self.require_body("flow.patched")
         name = "patched:" + clean_name(patch, "flow.patched")
-        place = branch.position
-        while self._is_patch_at(branch, place) and self.ledger.by_place[branch.name, place].name != name:
-            place += 1
-        fresh = self._is_patch_at(branch, place) or not ((branch.name, place) in self.ledger.by_place or self.pending_completion)
+        fresh = skip_to_mark(self.ledger, branch, name, replaying=self.pending_completion)
         self.patches[patch] = self.patches.get(patch, True) and fresh
         if not fresh:
             return False
-        branch.position = place
         key, position = branch.take_place("", name)
         request = StateRequest(name, True, site_of_caller())
         asked = AskedState(request, name, key, branch.name, position, self._last)
@@ -274,10 +270,6 @@ class Body:
         self.asked[key] = asked
         self.fresh.append(asked)
         return True
-
-    def _is_patch_at(self, branch: Branch, position: int) -> bool:
-        record = self.ledger.by_place.get((branch.name, position))
-        return record is not None and record.is_patch
 
     def function_of(self, name: str) -> Callable[..., Any] | None:
         """The function of the workflow or step of that name; None while it cannot be found."""

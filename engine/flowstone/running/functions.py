@@ -5,8 +5,8 @@ import inspect
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import CodeType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from flowstone.authoring.definition import SAYS_NOTHING, Policy, StepDefinition, WorkflowDefinition, definition_of
 from flowstone.authoring.loader import PACKAGE
@@ -42,7 +42,8 @@ class StepFunction:
 
 
 BARE = Signature((), UNANNOTATED, UNANNOTATED)
-_KNOWN: dict[CodeType, Signature] = {}
+_KNOWN: WeakKeyDictionary[Callable[..., Any], Signature] = WeakKeyDictionary()
+"""By function, not by its code: codes of different functions can be equal."""
 
 
 def describe_function(function: Callable[..., Any]) -> StepFunction:
@@ -86,13 +87,15 @@ def function_name(function: Callable[..., Any]) -> str:
 
 def signature_of(function: Callable[..., Any]) -> Signature:
     """The annotations of a callable, resolved. Raises FlowMisuse when one names what does not exist."""
-    code = getattr(function, "__code__", None)
-    if code is not None and code in _KNOWN:
-        return _KNOWN[code]
-    made = _read_signature(function)
-    if code is not None:
-        _KNOWN[code] = made
-    return made
+    if getattr(function, "__annotations__", None) == {}:  # nearly every closure; one is made anew at each call
+        return BARE
+    try:
+        known = _KNOWN.get(function)
+        if known is None:
+            known = _KNOWN[function] = _read_signature(function)
+    except TypeError:  # a callable that cannot be a key
+        return _read_signature(function)
+    return known
 
 
 def _read_signature(function: Callable[..., Any]) -> Signature:

@@ -1,11 +1,13 @@
 """The code of runs: a workflow's definition, source and arguments, as a library has them."""
 
+import inspect
 from dataclasses import dataclass
 from typing import Any
 
 from flowstone.authoring.definition import Policy, WorkflowDefinition, definition_of
 from flowstone.authoring.inputs import bind
-from flowstone.errors import LoadFailed
+from flowstone.authoring.requests import Site
+from flowstone.errors import BadData, LoadFailed
 from flowstone.ports import Library, Source
 from flowstone.running.body import Program
 
@@ -32,7 +34,12 @@ class Programs:
     def program(self, workflow: str, data: Any, *, where: str) -> Program:
         """The program of a run with the input `data`. Raises NotFound, LoadFailed, BadData (`where` names the input in it)."""
         definition = self.definition(workflow)
-        arguments, named = bind(definition, data, where=where)
+        try:
+            arguments, named = bind(definition, data, where=where)
+        except BadData as unfit:
+            code = inspect.unwrap(definition.function).__code__
+            place = f"{workflow} is defined at {Site(code.co_filename, code.co_firstlineno)}"
+            raise BadData(unfit.message, details=[*unfit.details, place], hint=unfit.hint) from None
         return Program(
             workflow=definition,
             arguments=arguments,

@@ -134,7 +134,7 @@ class Taking:
         except BadData as unfit:
             raise Diverged(
                 f"run {row.id}: its recorded input no longer fits {row.workflow}",
-                details=[*unfit.details, NOTHING_WRITTEN],
+                details=[*(unfit.details or [unfit.message]), NOTHING_WRITTEN],
                 hint=f"flow show {row.workflow}",
             ) from None
 

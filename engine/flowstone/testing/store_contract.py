@@ -101,6 +101,7 @@ class ClaimingContract(Fixtures):
         clock.at += 5
         claimed = store.claim(run, "me", [Draft(Kind.RUN_CLAIMED)], source=Source("v2", "shop", "..."))
         assert (claimed.owner, claimed.epoch, claimed.events, claimed.updated_at) == ("me", 1, 2, clock.at)
+        assert claimed.version == "v2"
         assert [(event.n, event.kind) for event in store.events(run.id)] == [(0, "run.created"), (1, "run.claimed")]
         assert store.source("v2") is not None
 

@@ -50,7 +50,7 @@ _FOLDED = """
   error = case when :folded then :error else error end"""
 
 CLAIM_RUN = f"""
-update runs set owner = :owner, epoch = epoch + 1, status = :status,
+update runs set owner = :owner, epoch = epoch + 1, status = :status, version = coalesce(:version, version),
   finished_at = case when :moves then :finished_at else finished_at end,
   mail = mail + :mail, events = events + :events, updated_at = :now,{_FOLDED}
 where id = :id and epoch = :epoch and status = :seen_status and owner is :seen_owner

@@ -96,6 +96,7 @@ class SqliteStore:
                     "seen_status": run.status.value,
                     "seen_owner": run.owner,
                     "moves": verb is not None,
+                    "version": None if source is None else source.version,
                     "now": now,
                     **_columns(summary),
                     **_move(verb, run.status, now),

@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from flowstone.errors import Locked
@@ -95,8 +95,9 @@ class WriteLock:
 
     def _sign(self, descriptor: int) -> None:
         mine = f"{os.getpid():<{_PID_WIDTH}}".encode()
-        if os.pread(descriptor, _PID_WIDTH, 0) != mine:
-            os.pwrite(descriptor, mine, 0)
+        with suppress(OSError):  # a full disk: the pid is there for a hint, the lock is held without it
+            if os.pread(descriptor, _PID_WIDTH, 0) != mine:
+                os.pwrite(descriptor, mine, 0)
 
     def _taken(self) -> Locked:
         try:

@@ -1,0 +1,164 @@
+"""`flow check [NAME|RUN]`: whether today's code fits recorded runs; of a workflow also whether it can be loaded and started."""
+
+from importlib.util import decode_source
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from flowstone.errors import LoadFailed, NotFound, UsageError
+from flowstone.ports import Filter, RunRow
+from flowstone_cli import exit_codes, json_text
+from flowstone_cli.clean import clean
+from flowstone_cli.parameters import instant_since
+from flowstone_cli.render import check as drawn
+from flowstone_cli.session import Session
+
+if TYPE_CHECKING:
+    from flowstone.authoring.loader import Library
+    from flowstone.graph.model import Model
+    from flowstone.running.checking import Checked
+
+
+def command(
+    ctx: typer.Context,
+    what: Annotated[str | None, typer.Argument(metavar="[NAME|RUN]", help="A workflow, or a run.", show_default=False)] = None,
+    all: Annotated[bool, typer.Option("--all", help="Also runs that have ended.")] = False,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="DUR|TIME", help="Only runs started since then.", show_default=False)
+    ] = None,
+) -> int:
+    """Check that today's code fits the runs that are going on: of all workflows, of NAME, or one run. Exits 76 if it does not.
+
+    Of NAME also that it can be loaded and started. Nothing is run and nothing is written.
+    """
+    session: Session = ctx.obj
+    workflow = None if what is None else _workflow(session, what)
+    if what is not None and workflow is None and not _has_runs(session, what):
+        if all or since is not None:
+            raise UsageError("--all and --since choose among runs: leave RUN out, or give a workflow")
+        rows, whole = [session.find(what)], False
+    else:
+        rows, whole = _rows(session, what, ended=all, since=since), True
+    found, library = _checked(session, rows)
+    document = {
+        "schema": "flow.check/1",
+        "workflow": workflow,
+        "runs": [_document(one) for one in found],
+        "patches": _patches(library, what, found) if whole else [],
+    }
+    out = session.out
+    if session.options.json:
+        out.write(json_text.document(document))
+    else:
+        out.write(drawn.people(document, session.short, out) if out.terminal else drawn.piped(document))
+    return exit_codes.REFUSED if any(one.refusal for one in found) else exit_codes.OK
+
+
+def _has_runs(session: Session, name: str) -> bool:
+    """Whether there are runs of a workflow of that name: it may be gone."""
+    return not session.is_fresh and session.store().count(Filter(workflow=name)) > 0
+
+
+def _rows(session: Session, workflow: str | None, *, ended: bool, since: str | None) -> list[RunRow]:
+    if session.is_fresh:
+        return []
+    first = 0 if since is None else instant_since(since, session.clock.now())
+    rows = session.store().runs(Filter(workflow=workflow, unfinished=None if ended else True))
+    return [row for row in rows if row.created_at >= first]
+
+
+def _checked(session: Session, rows: "list[RunRow]") -> "tuple[list[Checked], Library]":
+    from flowstone.graph.files import library as library_of
+
+    if not rows:
+        return [], library_of(session.settings.dir, session.settings.root)
+    from flowstone_cli.acting import Acting
+
+    with Acting(session, "read", quiet=True) as acting:
+        library: Any = acting.engine.library
+        return [acting.engine.checked(row.id) for row in rows], library
+
+
+def _document(one: "Checked") -> dict[str, Any]:
+    """One entry of `runs[]`."""
+    difference, refusal = one.difference, one.refusal
+    file, _, line = (difference.site or "").rpartition(":") if difference else ("", "", "")
+    return {
+        "run": one.row.id,
+        "workflow": one.row.workflow,
+        "status": one.row.status.value,
+        "fits": refusal is None,
+        "recorded_version": one.recorded,
+        "version": one.version,
+        "step": difference.step if difference else None,
+        "recorded": difference.recorded if difference else None,
+        "asked": difference.asked if difference else None,
+        "file": file or None,
+        "line": int(line) if line.isdecimal() else None,
+        "message": refusal.message if refusal else None,
+        "cause": difference.cause if difference else "; ".join(refusal.details) if refusal else None,
+    }
+
+
+def _patches(library: "Library", workflow: str | None, found: "list[Checked]") -> list[dict[str, Any]]:
+    """`patches[]`: each `flow.patched` of the workflows, and the runs that need its old way."""
+    from flowstone.running.checking import needing_the_old_way, patches_in
+
+    made = []
+    for one in library.index.workflows():
+        if workflow not in (None, one.name) or one.file.suffix != ".py":
+            continue
+        runs = [checked for checked in found if checked.row.workflow == one.name]
+        lines = patches_in(decode_source(one.file.read_bytes()), one.line)
+        for patch in dict.fromkeys([*lines, *(patch for checked in runs for patch in checked.patches)]):
+            needed_by = needing_the_old_way(patch, runs)
+            made.append(
+                {
+                    "patch": patch,
+                    "workflow": one.name,
+                    "file": str(one.file),
+                    "line": lines.get(patch),
+                    "needed_by": needed_by,
+                }
+            )
+    return made
+
+
+def _workflow(session: Session, name: str) -> dict[str, Any] | None:
+    """What there is to say of a workflow; None if there is none of that name. Raises LoadFailed with all that is wrong."""
+    from flowstone.authoring.definition import WorkflowDefinition, definition_of
+    from flowstone.authoring.inputs import shape_of
+    from flowstone.graph.definition import Graph
+    from flowstone.graph.files import library as library_of
+    from flowstone_cli.capture import Capture
+
+    library = library_of(session.settings.dir, session.settings.root)
+    try:
+        library.index.find(name)
+    except NotFound:
+        return None
+    err = session.err
+    with Capture(lambda _stream, text: session.tell(clean(text))) as capture:
+        session.out.file, err.file = capture.answer, capture.talk
+        loaded = library.load(name)
+        definition = definition_of(loaded)
+        if not isinstance(definition, WorkflowDefinition):
+            raise LoadFailed(f"{name} is not a workflow")
+        shape_of(definition)
+        version = library.version(name).hash
+        if isinstance(loaded, Graph):
+            _require_functions(loaded.model, library)
+    return {"name": name, "version": version}
+
+
+def _require_functions(model: "Model", library: "Library") -> None:
+    """Raise LoadFailed for nodes that name a step or a workflow which no file defines. A run would wait for it there."""
+    missing = []
+    for node in model.nodes.values():
+        if isinstance(node.function, str) and node.function not in library.names():
+            try:
+                library.step(node.function)
+            except NotFound as gone:
+                missing.append(f"{node.site}: nodes.{node.id}.run: {gone.message.replace('no step', 'no step or workflow')}")
+    if missing:
+        raise LoadFailed(f'the graph "{model.name}" names what is not there', hint="flow list", details=missing)

@@ -1,0 +1,88 @@
+"""`flow export RUN`: a run as a file for other tools."""
+
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flowstone.errors import StorageFailed, UsageError
+from flowstone_cli import json_text
+from flowstone_cli.parameters import Run
+from flowstone_cli.session import Session
+from flowstone_cli.view import RunView
+
+
+def _json(view: RunView, session: Session) -> Iterable[str]:
+    """`flow.export/1`: the run, its journal, and the source of its body. Numbers as recorded: it is replayed elsewhere."""
+    from flowstone.journal.export import export_document
+
+    source = session.store().source(view.row.version)
+    yield json_text.compact(export_document(view.document, view.events, None if source is None else source.text)) + "\n"
+
+
+FORMATS: dict[str, Callable[[RunView, Session], Iterable[str]]] = {
+    "json": _json,
+}
+"""Name → what makes the pieces of its text."""
+
+
+def command(
+    ctx: typer.Context,
+    run: Run,
+    format: Annotated[str, typer.Option("--format", metavar="FORMAT", help=f"One of: {', '.join(FORMATS)}.")] = "json",
+    output: Annotated[str, typer.Option("-o", "--output", metavar="FILE|-", help="Where to; - is stdout.")] = "-",
+) -> int:
+    """Export a run, with its journal, as one document. FILE is replaced at once or not at all, and is yours alone (0600)."""
+    session: Session = ctx.obj
+    if format not in FORMATS:
+        raise UsageError(f"--format takes {', '.join(FORMATS)}; not {format}")
+    view = session.view(session.find(run), session.out)
+    pieces = FORMATS[format](view, session)
+    if output != "-":
+        _write(output, pieces)
+        session.say(f"{output} holds run {session.short(view.row.id)}")
+        return 0
+    for piece in pieces:
+        session.out.write(piece)
+    return 0
+
+
+def _write(path: str, pieces: Iterable[str]) -> None:
+    """Replace the file by these pieces of text, whole or not at all, never through a link. Raises StorageFailed."""
+    target = Path(path)
+    try:
+        _refuse_what_is_no_file(target)
+        descriptor, made = tempfile.mkstemp(prefix=".flow-", dir=target.parent)  # 0600, O_EXCL, O_NOFOLLOW
+    except (OSError, ValueError) as error:
+        raise _failure(path, error) from error
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.writelines(pieces)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(made).replace(target)
+    except BaseException as error:
+        with suppress(OSError):
+            Path(made).unlink()
+        if isinstance(error, OSError):
+            raise _failure(path, error) from error
+        raise
+
+
+def _refuse_what_is_no_file(target: Path) -> None:
+    try:
+        mode = target.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode):
+        what = "a symbolic link" if stat.S_ISLNK(mode) else "a folder" if stat.S_ISDIR(mode) else "no ordinary file"
+        raise StorageFailed(f"{target} is {what}: it is not replaced", hint="-o - writes to stdout")
+
+
+def _failure(path: str, error: Exception) -> StorageFailed:
+    return StorageFailed(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}")

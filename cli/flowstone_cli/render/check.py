@@ -1,0 +1,55 @@
+"""`flow check`: per run whether it fits, else the first difference; per patch whether a run still needs its old way."""
+
+from collections.abc import Callable
+from typing import Any
+
+from flowstone_cli.clean import cells, left, one_line
+from flowstone_cli.render.text import count, field, line, tsv
+from flowstone_cli.terminal import Stream
+
+Document = dict[str, Any]
+"""flow.check/1."""
+
+
+def people(document: Document, short: Callable[[str, Stream], str], stream: Stream) -> str:
+    """The workflow, the runs, the patches."""
+    made = ""
+    workflow = document["workflow"]
+    if workflow is not None:
+        made += line(stream, f"{workflow['name']} can be started; it is version {workflow['version'][:6]}")
+    runs = document["runs"]
+    width = max((cells(one_line(run["workflow"])) for run in runs), default=0)
+    for run in runs:
+        word = "succeeded" if run["fits"] else "failed"
+        start = f" {short(run['run'], stream)}  {left(one_line(run['workflow']), width)}  "
+        made += line(stream, (stream.glyph(word), word), start, f"{run['status']}, {'fits' if run['fits'] else 'does not fit'}")
+        if not run["fits"]:
+            made += field(stream, "differs", _without_run(run), whole=True)
+            made += field(stream, "cause", run["cause"], whole=True)
+    misfits = sum(not run["fits"] for run in runs)
+    if len(runs) != 1:
+        made += line(stream, f"{count(len(runs), 'run')} checked, {misfits or 'none'} not fitting" if runs else "no run to check")
+    for patch in document["patches"]:
+        made += field(stream, "patch", f"{patch['patch']}, {patch['file']}:{patch['line'] or '?'}", whole=True)
+        needed = [short(run, stream) for run in patch["needed_by"]]
+        said = f"needed by {', '.join(needed)}" if needed else "no open run needs the old way: it can go"
+        made += field(stream, "", said, whole=True)
+    return made
+
+
+def piped(document: Document) -> str:
+    """`fits` or `differs`, run, workflow, status, step, message, cause; then `patch`, workflow, id, line, who needs it."""
+    made = ""
+    if document["workflow"] is not None:
+        made += tsv("workflow", document["workflow"]["name"], document["workflow"]["version"])
+    for run in document["runs"]:
+        word = "fits" if run["fits"] else "differs"
+        made += tsv(word, run["run"], run["workflow"], run["status"], run["step"], run["message"], run["cause"])
+    for patch in document["patches"]:
+        needed = " ".join(patch["needed_by"]) or "no open run needs the old way"
+        made += tsv("patch", patch["workflow"], patch["patch"], f"{patch['file']}:{patch['line'] or '?'}", needed)
+    return made
+
+
+def _without_run(run: Document) -> str:
+    return str(run["message"]).removeprefix(f"run {run['run']}: ")
