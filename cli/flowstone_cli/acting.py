@@ -42,6 +42,7 @@ class Acting:
         """Parents that went on after the run that the command names."""
         self._output = OutputLog(session.clock, self.progress.echo)
         self._capture = Capture(self._output.write)
+        self._output.settle = self._capture.settle
         library = library_of(session.settings.dir, session.settings.root)
         self.engine = Engine(
             session.store(),

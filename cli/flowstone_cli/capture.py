@@ -4,8 +4,10 @@ Two kinds of writers: Python's sys.stdout and sys.stderr (attributed to the step
 (os.write, C code, child processes; each through a pipe).
 """
 
+import codecs
 import io
 import os
+import select
 import sys
 import threading
 from collections.abc import Callable
@@ -14,6 +16,8 @@ from typing import Any, TextIO
 Take = Callable[[str, str], None]
 """Takes ("out" or "err", text); called from any thread."""
 
+_CAPACITY = 65_536
+"""Bytes that a pipe holds."""
 _LAST_WORDS = 0.5
 """Seconds to wait at the end for what is still in a pipe; a child that keeps it open must not keep us."""
 
@@ -30,18 +34,12 @@ class Capture:
         self._real_err = sys.stderr
         self.answer: TextIO | None = None
         self.talk: TextIO | None = None
-        self._readers: list[threading.Thread] = []
+        self._pipes: list[_Pipe] = []
 
     def __enter__(self) -> "Capture":
         self.answer, self.talk = _kept(self._real_out, 1), _kept(self._real_err, 2)
         self._stderr = os.dup(2)
-        for descriptor, name in ((1, "out"), (2, "err")):
-            reading, writing = os.pipe()
-            os.dup2(writing, descriptor)
-            os.close(writing)
-            reader = threading.Thread(target=self._read, args=(reading, name), name=f"flow-std{name}", daemon=True)
-            reader.start()
-            self._readers.append(reader)
+        self._pipes = [_Pipe(1, "out", self._take), _Pipe(2, "err", self._take)]
         sys.stdout = _Writer(self._take, "out", 1, self._real_out)
         sys.stderr = _Writer(self._take, "err", 2, self._real_err)
         return self
@@ -55,17 +53,49 @@ class Capture:
         os.close(self._stderr)
         # Not back to the real stdout: a thread that a step left behind may still print.
         os.dup2(2, 1)
-        for reader in self._readers:
-            reader.join(_LAST_WORDS)
+        for pipe in self._pipes:
+            pipe.thread.join(_LAST_WORDS)
 
-    def _read(self, descriptor: int, name: str) -> None:
-        import codecs
+    def settle(self) -> None:
+        """Take what has been written to the descriptors until now, so that it counts for the step that is about to end."""
+        for pipe in self._pipes:
+            pipe.drain()
 
-        decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
-        with open(descriptor, "rb", buffering=0) as pipe:
-            while data := pipe.read(65536):
-                self._take(name, decoder.decode(data))
-        self._take(name, decoder.decode(b"", final=True))
+
+class _Pipe:
+    """What a file descriptor of the process leads to instead, read by a thread of its own and by whoever cannot wait for that."""
+
+    def __init__(self, descriptor: int, name: str, take: Take) -> None:
+        self._name = name
+        self._take = take
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+        self._lock = threading.Lock()
+        self._reading, writing = os.pipe()
+        os.set_blocking(self._reading, False)
+        os.dup2(writing, descriptor)
+        os.close(writing)
+        self.thread = threading.Thread(target=self._read, name=f"flow-std{name}", daemon=True)
+        self.thread.start()
+
+    def drain(self) -> bool:
+        """Take what is in the pipe; False at its end."""
+        with self._lock:
+            for _ in range(2):  # twice what a pipe holds: a child that never stops writing must not keep us
+                try:
+                    data = os.read(self._reading, _CAPACITY)
+                except BlockingIOError:
+                    return True
+                self._take(self._name, self._decoder.decode(data, final=not data))
+                if not data:
+                    return False
+        return True
+
+    def _read(self) -> None:
+        ready = select.poll()
+        ready.register(self._reading, select.POLLIN)
+        while ready.poll() and self.drain():
+            pass
+        os.close(self._reading)
 
 
 def _kept(real: TextIO | None, descriptor: int) -> TextIO | None:

@@ -142,6 +142,7 @@ class Engine:
             wire=wire,
             key=new.key,
             fork=None,
+            **self._programs.plan(new.workflow),
             **({} if start is None else {"start": start}),
         )
         drafts = [Draft(Kind.RUN_CREATED, text=created)]

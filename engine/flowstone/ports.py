@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from flowstone.journal.events import Draft, Event
+from flowstone.journal.plan import Plan
 from flowstone.journal.states import Status, Verb
 from flowstone.journal.versions import Version
 
@@ -207,6 +208,10 @@ class Library(Protocol):
         """The version of a workflow's body as it was loaded."""
         ...
 
+    def plan(self, name: str) -> Plan:
+        """What the body of a workflow asks for, as far as its source tells."""
+        ...
+
     def names(self) -> frozenset[str]:
         """The names of the workflows that this folder has."""
         ...
@@ -263,7 +268,27 @@ class Store(Protocol):
         """
         ...
 
+    # keeping house
+    def delete(self, run: RunRow, *, audit: AuditNote | None = None) -> None:
+        """Delete a run with its journal and its output, durably. What was audited stays, and this with it.
+
+        Only if epoch, status, owner and events are still those of `run`; else raises TryAgain.
+        """
+        ...
+
+    def reindex(self, run_id: str) -> RunRow:
+        """Write the index columns of a run's row anew, as its journal has them (see journal/columns.py). Returns the row."""
+        ...
+
+    def vacuum(self) -> None:
+        """Give the room of what was deleted back to the disk."""
+        ...
+
     # reading
+    def size(self, run_id: str) -> int:
+        """How many bytes the texts of a run's journal and output take."""
+        ...
+
     def run(self, run_id: str) -> RunRow:
         """A run's row by its whole id. Raises NotFound."""
         ...

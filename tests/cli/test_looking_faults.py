@@ -3,11 +3,10 @@
 Where DESIGN.md gives another exit code than the matrix, it is DESIGN.md's.
 """
 
+import json
 import os
 import re
 import signal
-import threading
-import time
 
 import pytest
 
@@ -31,7 +30,8 @@ def test_b58_loader_troubles(project, put):
     put("util.py", "WORD = 'shared'\n")
     put(
         "a.py",
-        "from flowstone import workflow\nimport json, email\nfrom .util import WORD\n@workflow\nasync def a(flow):\n    return json.dumps(WORD)\n",
+        "from flowstone import workflow\nimport json, email\nfrom .util import WORD\n"
+        "@workflow\nasync def a(flow):\n    return json.dumps(WORD)\n",
     )
     put("json.py", "raise RuntimeError('shadows the standard library')\n")
     put("email.py", "raise RuntimeError('shadows the standard library')\n")
@@ -170,7 +170,10 @@ def test_row_52_removed_code_leaves_the_run_untouched(project):
 
 
 def test_row_53_a_step_recorded_under_one_function_never_runs_another(project, put):
-    body = "from flowstone import Flow, workflow\ndef one(): return 1\ndef two(): return 2\n@workflow\nasync def swaps(flow: Flow):\n    await flow.do('count', one)\n    await flow.suspend('wait')\n"
+    body = (
+        "from flowstone import Flow, workflow\ndef one(): return 1\ndef two(): return 2\n"
+        "@workflow\nasync def swaps(flow: Flow):\n    await flow.do('count', one)\n    await flow.suspend('wait')\n"
+    )
     file = put("swaps.py", body)
     run = project.run_id("swaps")
     file.write_text(body.replace("flow.do('count', one)", "flow.do('count', two)"))
@@ -183,11 +186,12 @@ def test_row_53_a_step_recorded_under_one_function_never_runs_another(project, p
 def test_row_54_names_are_one_whatever_their_unicode_form_and_what_cannot_be_one_is_refused(project, put):
     put(
         "names.py",
-        "from flowstone import Flow, workflow\n@workflow(name='caf\u00e9')\nasync def cafe(flow: Flow, name: str = 'x'):\n    return await flow.do(name, str)\n",
+        "from flowstone import Flow, workflow\n@workflow(name='caf\u00e9')\n"
+        "async def cafe(flow: Flow, name: str = 'x'):\n    return await flow.do(name, str)\n",
     )
     assert project.flow("run", "cafe\u0301").code == 0
     for name in ("tab\there", "bell\a", ""):
-        result = project.flow("run", "caf\u00e9", "-i", "-", stdin=f'{{"name": {__import__("json").dumps(name)}}}')
+        result = project.flow("run", "caf\u00e9", "-i", "-", stdin=json.dumps({"name": name}))
         assert result.code == 1
         assert "\a" not in result.err
     run = project.flow("run", "caf\u00e9", "--set", "name=a/b#c~d", "--json").document

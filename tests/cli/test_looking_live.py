@@ -9,7 +9,6 @@ import threading
 import time
 
 import pytest
-from support.screens import Screen, needs_tmux
 
 from flowstone.clock import SystemClock
 from flowstone.journal.events import Event, Kind
@@ -19,6 +18,7 @@ from flowstone_cli.progress import Progress
 from flowstone_cli.render.live import Live, lasting
 from flowstone_cli.render.region import Region
 from flowstone_cli.terminal import Stream, stream
+from support.screens import Screen, needs_tmux
 
 SECOND = 1_000_000
 START = 1_795_000_000 * SECOND

@@ -4,6 +4,7 @@ import json
 import os
 
 import pytest
+
 from support.screens import Screen, needs_tmux
 
 TALKS = """

@@ -198,6 +198,22 @@ def test_help_tells_apart_the_verbs_that_people_confuse(project):
     assert set(re.findall(r"flow (\w+)", table)) <= set(VERBS)
 
 
-def test_topics_name_only_verbs_and_variables_that_exist():
+def test_topics_name_only_verbs_that_exist():
     for page in TOPICS.values():
-        assert {verb for verb in re.findall(r"`flow (\w+)", page)} <= set(VERBS)
+        assert set(re.findall(r"`flow (\w+)", page)) <= set(VERBS)
+
+
+@pytest.mark.parametrize("arguments", [("config",), ("help", "json"), ("--help",)], ids=" ".join)
+def test_settings_and_help_import_nothing_heavy(project, arguments):
+    result = project.flow(*arguments, python=("-X", "importtime"))
+    loaded = {line.rpartition("|")[2].strip() for line in result.err.splitlines() if line.startswith("import time:")}
+    assert not loaded & {
+        "pydantic",
+        "pydantic_core",
+        "sqlite_utils",
+        "asyncio",
+        "sqlite3",
+        "flowstone.engine",
+        "rich",
+        "jsonschema",
+    }

@@ -43,7 +43,7 @@ def test_every_drawing_of_a_run_fits(session, workflow, ascii_only):
         stream = window(width, ascii_only=ascii_only)
         view = session.view(row, stream)
         card = status.people(view, stream)
-        drawn = timeline.people(view, spans(view.events), stream, everything=False)
+        drawn = timeline.people(view, spans(view.events), {}, stream, timeline.Look())
         for text in (
             card,
             drawn,

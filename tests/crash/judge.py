@@ -42,13 +42,16 @@ def read(root: Path) -> list[tuple[RunRow, list[Event]]]:
     """Every run and its journal, oldest first, with no code of the store that is judged but the names of its columns."""
     if not database(root).exists():
         return []
-    with closing(sqlite3.connect(database(root), isolation_level=None)) as connection:
-        answer = connection.execute("pragma integrity_check").fetchall()
-        holds(answer == [("ok",)], f"the file is damaged: {answer}")
-        listed, values = statements.runs(Filter())
-        found = connection.execute(listed, {**values, "limit": -1, "offset": 0}).fetchall()
-        read = [rows.run_row(row) for row in reversed(found)]
-        return [(row, rows.events(row.id, connection.execute(statements.EVENTS, {"id": row.id, "after": -1}).fetchall())) for row in read]
+    try:
+        with closing(sqlite3.connect(f"{database(root).as_uri()}?mode=ro", uri=True)) as connection:  # ro: tidies nothing up
+            answer = connection.execute("pragma integrity_check").fetchall()
+            holds(answer == [("ok",)], f"the file is damaged: {answer}")
+            listed, values = statements.runs(Filter())
+            found = connection.execute(listed, {**values, "limit": -1, "offset": 0}).fetchall()
+            journals = [connection.execute(statements.EVENTS, {"id": row[0], "after": -1}).fetchall() for row in found]
+    except sqlite3.Error as error:
+        raise Violation(f"the file cannot be read: {error}") from error
+    return [(rows.run_row(row), rows.events(row[0], events)) for row, events in zip(found, journals, strict=True)][::-1]
 
 
 def consistent(row: RunRow, events: list[Event]) -> Ledger:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("flowstone.testing.store_contract", "flowstone.testing.store_reading_contract")
+_CONTRACTS = ("store_contract", "store_keeping_contract", "store_reading_contract")
+pytest.register_assert_rewrite(*(f"flowstone.testing.{name}" for name in _CONTRACTS))
 
 ENGINE = Path(__file__).parents[2] / "engine"
 

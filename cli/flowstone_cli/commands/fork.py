@@ -58,8 +58,7 @@ def _dry_run(session: Session, row: RunRow, events: list[Event], step: str) -> i
     again = [key for key, operation in ledger.operations.items() if operation.of_body and key not in copied]
     out = session.out
     if session.options.json:
-        first = next(key for key, operation in ledger.operations.items() if operation.asked_n == point)
-        document = {"schema": "flow.fork/1", "run": row.id, "from": first, "copied": copied, "again": again}
+        document = {"schema": "flow.fork/1", "run": row.id, "from": step, "copied": copied, "again": again}
         out.write(json_text.document(document))
     else:
         out.write(kept.people("copied", copied, again, out) if out.terminal else kept.piped("copied", copied, again))

@@ -14,7 +14,7 @@ from flowstone_cli.terminal import LEVELS, Stream
 
 
 def labels(scale: Scale, begin: int = 0) -> str:
-    """The line above the axis: what each mark stands for, where there is room. `begin`: how long after the run's start it begins."""
+    """The line above the axis: what each mark stands for, where there is room. `begin`: how long after the run it begins."""
     row = [" "] * scale.columns
     ticks = scale.ticks()
     for kind in ("end", "start", "cut", "tick"):

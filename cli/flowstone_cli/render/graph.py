@@ -18,10 +18,14 @@ _MERMAID = {
 }
 _DOT = {"approval": "hexagon", "suspend": "hexagon", "sleep": "oval", "child": "component", "map": "parallelogram"}
 _WIDEST = 40
+THEN = "then "
 
 
 def tree(model: Model, stream: Stream) -> str:
-    """One line per node, indented below what it follows on; a node that was told before is only named again."""
+    """One line per node. What follows on a node alone stands below it, what a node chooses or begins side by side is indented.
+
+    A node that was told before is only named again.
+    """
     rows = [*_rows(model)]
     width = min(_WIDEST, max((cells(name) for name, _ in rows), default=0))
     made = ""
@@ -46,12 +50,8 @@ def _rows(model: Model) -> Iterator[tuple[str, str]]:
         told.add(id)
         yield f"{indent}{way}{one_line(id)}", _facts(model.nodes[id])
         edges = out[id]
-        straight = len(edges) == 1 and not _way(edges[0]) and edges[0].target not in told
-        for edge in reversed(edges):
-            if not straight and len(edges) == 1 and not _way(edge):
-                stack.append((edge.target, depth + 1, "then "))
-            else:
-                stack.append((edge.target, depth if straight else depth + 1, _way(edge)))
+        straight = len(edges) == 1 and _way(edges[0]) == THEN
+        stack += [(edge.target, depth if straight else depth + 1, _way(edge)) for edge in reversed(edges)]
 
 
 def _way(edge: Edge) -> str:
@@ -59,7 +59,7 @@ def _way(edge: Edge) -> str:
         return "on error: "
     if edge.kind == "data":
         return "read by: "
-    return "" if edge.branch is None else f"{one_line(edge.branch)}: "
+    return THEN if edge.branch is None else f"{one_line(edge.branch)}: "
 
 
 def _facts(node: Node) -> str:

@@ -77,7 +77,7 @@ class Row:
         return all(member.simple for member in self.under) if self.size else self.last.status in ("succeeded", "approved")
 
     def spent(self, end: int) -> int:
-        """Microseconds of its attempts and the waits between them; what a retry put aside and time without a process are left out.
+        """Microseconds of its attempts and the waits between them, without what a retry put aside and the time without a process.
 
         Of a fan-out from the first start to the last end.
         """

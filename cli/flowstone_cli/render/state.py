@@ -91,9 +91,8 @@ def _way(n: int, events: Sequence[Event], stream: Stream) -> str:
     starts = [min(span.start_n for span in row.everything) for row in rows]
     here = max((index for index, start in enumerate(starts) if start <= n), default=None)
     if events[n].step is not None:
-        here = next(
-            (index for index, row in enumerate(rows) if any(span.step == events[n].step for span in row.everything)), here
-        )
+        step = events[n].step
+        here = next((index for index, row in enumerate(rows) if any(span.step == step for span in row.everything)), here)
     stops: list[Part] = []
     for index, row in enumerate(rows):
         signs = "" if row.size else "".join(_sign(span, stream) for span in row.spans)

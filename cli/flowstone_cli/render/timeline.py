@@ -220,6 +220,8 @@ def _note(row: Row, view: RunView, stream: Stream) -> str:
         return f"{stream.glyph('→')} {last.child[: len(view.id)]}"
     if last.is_wait:
         return f"by {last.by}" if last.by else ""
+    if last.kind == "undo" and len(row.spans) == 1:
+        return "compensation"
     return count(len(row.spans), "try")
 
 
@@ -232,7 +234,7 @@ def _counts(row: Row, drawing: _Drawing) -> str:
     facts = [f"{number:,} {word}" for word, number in ends.items()]
     facts += [f"{again:,} after retry"] if again else []
     facts += [f"{name} {duration_words(took[int(share * (len(took) - 1))])}" for name, share in _SHARES]
-    facts.append(f"at once {most_at_once((span for span in found if not span.is_wait), drawing.end)}")
+    facts.append(f"most at once {most_at_once((span for span in found if not span.is_wait), drawing.end)}")
     made = "   "
     for fact in facts:
         if drawing.stream.terminal and cells(f"{made} {fact}") <= drawing.stream.width:

@@ -14,6 +14,7 @@ from flowstone.errors import FlowMisuse, UsageError
 if TYPE_CHECKING:
     from flowstone.authoring.blocking import BlockingFlow
     from flowstone.authoring.flow import Flow
+    from flowstone.journal.plan import Plan
     from flowstone.journal.versions import Version
 
 P = ParamSpec("P")
@@ -74,6 +75,8 @@ class WorkflowDefinition:
     """A `def` body, which runs with BlockingFlow."""
     version: "Version | None" = None
     """Of a body that was not read from source: a graph's."""
+    plan: "Plan | None" = None
+    """Likewise."""
     entries: tuple[str, ...] = ()
     """The nodes of a graph at which a run may begin."""
 

@@ -24,6 +24,7 @@ from typing import Any
 from flowstone.authoring.definition import WorkflowDefinition, definition_of
 from flowstone.authoring.names import GRAPH_FILES, Entry, Found, Index, index_file
 from flowstone.errors import FlowError, LoadFailed
+from flowstone.journal.plan import Plan
 from flowstone.journal.versions import Version, version_of
 
 PACKAGE = "flowstone_workflows"
@@ -67,6 +68,17 @@ class Library:
         if isinstance(definition, WorkflowDefinition) and definition.version is not None:
             return definition.version
         return version_of(self._sources[_module_name(found)], found.attribute)
+
+    def plan(self, name: str) -> Plan:
+        """What the body of the workflow `name` asks for, read from the source that was loaded."""
+        from flowstone.journal.plan_reading import plan_of
+
+        loaded, found = self._load("workflow", name)
+        definition = definition_of(loaded)
+        if isinstance(definition, WorkflowDefinition) and definition.plan is not None:
+            return definition.plan
+        names = {known for one in self.index.workflows() for known in (one.name, one.attribute)}
+        return plan_of(self._sources[_module_name(found)], found.attribute, workflows=names)
 
     def entries(self) -> list[Entry]:
         """The folder's workflows and its broken files, for `flow list`; imports nothing."""

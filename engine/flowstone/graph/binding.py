@@ -1,7 +1,8 @@
 """From the input of a node, as data, to the arguments of what it runs.
 
 An object gives the parameters by name, as the input of a workflow does (DESIGN.md section 3), unless the only parameter takes an
-object itself; anything else is the only argument.
+object itself; anything else is the only argument. An object written in the graph whose only key is the only parameter's name
+gives it by name all the same.
 """
 
 import inspect
@@ -18,8 +19,11 @@ from flowstone.values.codec import restore
 Parameter = inspect.Parameter
 
 
-def arguments(function: Callable[..., Any], data: Any, where: str) -> tuple[Any, ...]:
-    """The positional arguments for an input. Raises GraphFailed if it does not fit; `where` says whose it is."""
+def arguments(function: Callable[..., Any], data: Any, where: str, *, written: bool = False) -> tuple[Any, ...]:
+    """The positional arguments for an input. Raises GraphFailed if it does not fit; `where` says whose it is.
+
+    `written`: the input is an object that stands in the graph, not one that came from elsewhere.
+    """
     found = _parameters(function)
     if found is None:
         return (restore(data),)
@@ -39,7 +43,8 @@ def arguments(function: Callable[..., Any], data: Any, where: str) -> tuple[Any,
             raise GraphFailed(f"the input of {where} does not fit {known[place]} of {_named(function)}: {why}") from None
 
     only = len(parameters) == 1
-    if not isinstance(data, dict) or (only and is_whole(signature_of(function).of_argument(skipped))):
+    takes_object = only and is_whole(signature_of(function).of_argument(skipped))
+    if not isinstance(data, dict) or (takes_object and not (written and [*data] == known)):
         if not only and any(one.default is one.empty for one in parameters[1:]):
             names = ", ".join(known)
             raise GraphFailed(f"the input of {where} is no object, and {_named(function)} takes {names}")

@@ -15,6 +15,7 @@ from flowstone.graph.building import build
 from flowstone.graph.document import version_of
 from flowstone.graph.model import Model
 from flowstone.graph.places import places_in_python
+from flowstone.graph.plan import plan_of
 from flowstone.graph.references import FORMS, Expression, Ref, Template
 from flowstone.values.codec import UNANNOTATED, record
 
@@ -61,8 +62,8 @@ class NodeSettings(TypedDict, total=False):
     sleep: Duration
     input: Any
     """Data with `ref`, `trigger`, `item` and `template` in it. An object gives the function's parameters by name, unless its
-    only parameter takes an object; anything else is its only argument. Without it an entry gets the run's input, an error handler
-    `{"error": {"type", "message", "step"}}`, an item of a fan-out itself, and every other node nothing."""
+    only parameter takes an object and has another name; anything else is its only argument. Without it an entry gets the run's
+    input, an error handler `{"error": {"type", "message", "step"}}`, an item of a fan-out itself, every other node nothing."""
     next: Targets | Mapping[str, Targets]
     """What comes next: all of a list, or by the branch that the node has chosen. Its step calls `current_step().branch("…")`, or
     returns the branch, or `branch` says where in the result it stands."""
@@ -140,6 +141,7 @@ def graph_of(model: Model, *, input: Any = None, module: str = __name__) -> Grap
         description=model.description,
         tags=model.tags,
         version=version,
+        plan=plan_of(model),
         entries=model.entries,
     )
     setattr(body, MARK, definition)

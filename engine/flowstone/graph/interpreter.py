@@ -164,7 +164,8 @@ class _Interpreter:
         if running.keys is not None:
             where = f'item "{running.keys[place]}" of {where}'
         if node.has_input:
-            return arguments(function, self._results.value(node.input, where, running.inputs[place]), where)
+            data = self._results.value(node.input, where, running.inputs[place])
+            return arguments(function, data, where, written=isinstance(node.input, dict))
         if running.keys is not None:
             return arguments(function, running.inputs[place], where)
         if running.cause is not None:

@@ -8,6 +8,7 @@ completion.
 from typing import Any
 
 from flowstone.errors import NotFound
+from flowstone.journal.events import Kind
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.states import StepStatus
 
@@ -23,15 +24,17 @@ def cut_at(ledger: Ledger, step: str | None) -> dict[str, Any]:
     operation = ledger.operations.get(step)
     if operation is None or not operation.of_body:
         raise NotFound(f'the run has not reached a step "{step}"', details=list(ledger.operations)[:20])
+    # A step of a cleanup was asked for because of the cancel, which a run that is open again has not had.
+    point = min([operation.asked_n, *(event.n for event in ledger.completions if event.kind == Kind.RUN_CANCELLING)])
     late = [
         event.n
         for event in ledger.completions
-        if event.n > operation.asked_n
+        if event.n > point
         and event.step is not None
-        and ledger.operations[event.step].asked_n < operation.asked_n
+        and ledger.operations[event.step].asked_n < point
         and ledger.operations[event.step].status is StepStatus.SUCCEEDED
     ]
-    return {"step": step, "n": operation.asked_n, "late": late, "keep": [], "again": []}
+    return {"step": step, "n": point, "late": late, "keep": [], "again": []}
 
 
 def cut_at_failure(ledger: Ledger, step: str | None) -> dict[str, Any]:

@@ -33,7 +33,8 @@ _COPIED = frozenset(
 def fork_point(ledger: Ledger, step: str) -> int:
     """The first event that a fork at the step of that key does not keep. Raises NotFound for a key that was not reached.
 
-    A step before it that has been undone moves it there: its effect is gone, so it has to run again, and all that followed.
+    A step before it that has been undone moves it there: its effect is gone, so it has to run again, and all that followed. So
+    does a cancel, which the new run has not had.
     """
     operation = ledger.operations.get(step)
     if operation is None or not operation.of_body:
@@ -44,7 +45,8 @@ def fork_point(ledger: Ledger, step: str) -> int:
         for one in ledger.operations.values()
         if (undo := ledger.operations.get(one.key + ":undo")) is not None and undo.status is StepStatus.SUCCEEDED
     ]
-    return min([operation.asked_n, *undone])
+    cancelling = [event.n for event in ledger.completions if event.kind == Kind.RUN_CANCELLING]
+    return min([operation.asked_n, *undone, *cancelling])
 
 
 def kept_keys(ledger: Ledger, point: int) -> list[str]:

@@ -21,11 +21,14 @@ def plan_of(source: str, name: str, line: int | None = None, *, workflows: Colle
     """The plan of the function `name` (or its qualified name) in a module's source text; `line` as for `version_of`.
 
     `workflows` are names that stand for child runs when they are given to `flow.do`; those of the file are known anyway.
-    A variable of the module, such as a graph, has a plan of one unknown. Raises LoadFailed if there is neither, SyntaxError if
-    the source is no Python.
+    A variable of the module, such as a graph, has a plan of one unknown; so has a module that is nested too deep for Python's
+    parser. Raises LoadFailed if there is neither function nor variable, SyntaxError if the source is no Python.
     """
-    with warnings.catch_warnings(action="ignore"):
-        tree = ast.parse(source)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(source)
+    except (RecursionError, MemoryError):
+        return Plan(name, (Planned("unknown", line or 0, text="the file is nested too deep"),))
     return plan_in([*_definitions(tree)], name, line, workflows=workflows)
 
 

@@ -154,7 +154,7 @@ class Attempts:
         else:
             draft = Draft(Kind.STEP_SUCCEEDED, call.key, number, _succeeded(call.fresh, current))
         finally:
-            self._output.running.pop(call.key, None)
+            self._output.ended(call.key)
         if self.misuse is not None or asyncio.current_task() not in self._tasks:
             return
         try:

@@ -51,7 +51,7 @@ class Forking:
         drafts = [*begin, *copied(events, ledger, point)]
         now = self.clock.now()
         numbered = [Event(n, now, *draft) for n, draft in enumerate(drafts)]
-        replayed_body(new.id, Ledger(numbered), program, self.log).close()
+        replayed_body(new.id, Ledger(numbered), program, self.log, "fork", of=row.id).close()
         summary = summary_of(Index().after(drafts))
         audit = AuditNote("fork", json.dumps(by))
         return self.store.create(new, drafts, source=program.source, audit=audit, summary=summary)

@@ -1,6 +1,7 @@
 """What steps print and bodies log, kept until the next append takes it into the journal's transaction."""
 
 import threading
+from collections.abc import Callable
 from typing import Protocol
 
 from flowstone.authoring.current import CURRENT
@@ -25,6 +26,8 @@ class OutputLog:
     def __init__(self, clock: Clock, echo: Echo | None = None) -> None:
         self._clock = clock
         self._echo = echo
+        self.settle: Callable[[], None] = lambda: None
+        """Brings in what is still on its way from file descriptors; called when a step ends."""
         self._lock = threading.Lock()
         self._pieces: list[LogPiece] = []
         self._sizes: dict[tuple[str | None, int | None], int] = {}
@@ -56,6 +59,11 @@ class OutputLog:
                 self._pieces.append(LogPiece(step, attempt, self._clock.now(), stream, note))
         if self._echo is not None:
             self._echo(step, stream, text)
+
+    def ended(self, step: str) -> None:
+        """A step's attempt has ended: what comes now is not its output."""
+        self.settle()
+        self.running.pop(step, None)
 
     @property
     def waiting(self) -> bool:

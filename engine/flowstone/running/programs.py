@@ -7,7 +7,8 @@ from typing import Any
 from flowstone.authoring.definition import Policy, WorkflowDefinition, definition_of
 from flowstone.authoring.inputs import bind
 from flowstone.authoring.requests import Site
-from flowstone.errors import BadData, LoadFailed
+from flowstone.errors import BadData, FlowError, LoadFailed
+from flowstone.journal.plan import plan_document
 from flowstone.ports import Library, Source
 from flowstone.running.body import Program
 
@@ -30,6 +31,14 @@ class Programs:
         """The source of a workflow's body, with its version."""
         version = self.library.version(workflow)
         return Source(version.hash, workflow, version.source)
+
+    def plan(self, workflow: str) -> dict[str, Any]:
+        """What run.created keeps of a workflow's plan. That a plan cannot be read stops no run."""
+        try:
+            plan = self.library.plan(workflow)
+        except (FlowError, SyntaxError, RecursionError):
+            return {"plan": [], "deterministic": None}
+        return {"plan": plan_document(plan), "deterministic": plan.deterministic}
 
     def program(self, workflow: str, data: Any, *, where: str) -> Program:
         """The program of a run with the input `data`. Raises NotFound, LoadFailed, BadData (`where` names the input in it)."""

@@ -84,7 +84,7 @@ class Taking:
         ledger.reopen(cut)
         steps = sum(operation.of_body for operation in ledger.operations.values())
         text = body_text(by=cause.by, cut=cut, steps=steps, done=ledger.done)
-        taken = Taken(row, ledger, Index().after(events), self._body(row, ledger))
+        taken = Taken(row, ledger, Index().after(events), self._body(row, ledger, "retry"))
         drafts = [claimed(self.owners.enlist(), row.epoch + 1), reopened._replace(text=text)]
         if taken.body is not None and taken.body.version != ledger.version:
             drafts.append(Draft(Kind.RUN_MIGRATED, text=body_text(**{"from": ledger.version, "to": taken.body.version})))
@@ -114,10 +114,10 @@ class Taking:
             summary=summary_of(taken.index),
         )
 
-    def _body(self, row: RunRow, ledger: Ledger) -> Body | None:
+    def _body(self, row: RunRow, ledger: Ledger, verb: str = "resume") -> Body | None:
         if ledger.undoing is not None:
             return None
-        return replayed_body(row.id, ledger, self._fitting_program(row, ledger), self.log)
+        return replayed_body(row.id, ledger, self._fitting_program(row, ledger), self.log, verb)
 
     def _fitting_program(self, row: RunRow, ledger: Ledger) -> Program:
         try:
@@ -142,24 +142,26 @@ class Taking:
 class Differs(Diverged):
     """Code that replays a journal and asks for something else: the first difference."""
 
-    def __init__(self, run_id: str, difference: Difference) -> None:
+    def __init__(self, run_id: str, difference: Difference, verb: str) -> None:
         super().__init__(
             f"run {run_id}: {difference.sentence}",
             details=[f"likely cause: {difference.cause}", NOTHING_WRITTEN],
-            hint=f"undo the edit, or look for randomness, the clock or a set's order in the body; then flow resume {run_id}",
+            hint=f"undo the edit, or look for randomness, the clock or a set's order in the body; then flow {verb} {run_id}",
         )
         self.difference = difference
 
 
-def replayed_body(run_id: str, ledger: Ledger, program: Program, log: Callable[[int, str], None]) -> Body:
-    """The body of a run at its frontier. Raises Differs."""
+def replayed_body(
+    run_id: str, ledger: Ledger, program: Program, log: Callable[[int, str], None], verb: str = "resume", of: str | None = None
+) -> Body:
+    """The body of a run at its frontier. Raises Differs, naming the verb, and `of` instead if it is given."""
     body = Body(run_id, ledger, program, log)
     try:
         body.replay()
     except Divergence:
         body.close()
         assert body.difference is not None
-        raise Differs(run_id, body.difference) from None
+        raise Differs(of or run_id, body.difference, verb) from None
     return body
 
 

@@ -21,6 +21,7 @@ from flowstone.testing.store_fixtures import (
     brought_to,
     new_run,
 )
+from flowstone.testing.store_keeping_contract import KeepingContract
 from flowstone.testing.store_reading_contract import ReadingContract
 
 
@@ -330,5 +331,5 @@ class PostingContract(Fixtures):
         assert store.run(run.id).mail == 2
 
 
-class StoreContract(CreatingContract, ClaimingContract, AppendingContract, PostingContract, ReadingContract):
+class StoreContract(CreatingContract, ClaimingContract, AppendingContract, PostingContract, ReadingContract, KeepingContract):
     """All of it. Derive `class TestMyStore(StoreContract)` with a fixture `opened` of type `Opened`."""

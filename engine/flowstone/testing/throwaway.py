@@ -11,6 +11,7 @@ from flowstone.engine import Engine
 from flowstone.errors import NotFound
 from flowstone.journal.events import Event
 from flowstone.journal.ledger import Ledger
+from flowstone.journal.plan import Plan
 from flowstone.journal.versions import Version
 from flowstone.ports import RunRow
 from flowstone.settings import load
@@ -48,6 +49,12 @@ class Functions:
         if isinstance(definition, WorkflowDefinition) and definition.version is not None:
             return definition.version
         return Version(f"{self._version}:{name}", "")
+
+    def plan(self, name: str) -> Plan:
+        """Nothing: the functions of a test are not read."""
+        definition = definition_of(self._found.get(name))
+        planned = definition.plan if isinstance(definition, WorkflowDefinition) else None
+        return planned or Plan(name, ())
 
     def names(self) -> frozenset[str]:
         """The names of the workflows."""

@@ -72,6 +72,13 @@ class Database:
             except sqlite3.Error as error:
                 raise self._failed(error) from error
 
+    def alone(self, statement: str, values: Values = ()) -> None:
+        """Run a statement that may not stand in a transaction, under the write lock."""
+        self._refuse_the_dead()
+        with self._lock.held(), self._using:
+            self._refuse_another_file()
+            self.rows(statement, values)
+
     def for_each(self, statement: str, rows: Sequence[Row]) -> None:
         """Run a statement once per row."""
         self._connection.executemany(statement, rows)

@@ -66,6 +66,7 @@ def _make(path: Path, migrations: Sequence[Migration]) -> None:
         try:
             _use_wal(connection, path)
             migrate(connection, migrations)
+            connection.execute(statements.CHECKPOINT).fetchall()  # closing does it too, but keeps a failure to itself
         finally:
             connection.close()
         unfinished.replace(path)

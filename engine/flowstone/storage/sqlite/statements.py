@@ -27,6 +27,8 @@ BEGIN = "begin immediate"
 COMMIT = "commit"
 ROLLBACK = "rollback"
 COPY_INTO = "vacuum into ?"
+VACUUM = "vacuum"
+CHECKPOINT = "pragma wal_checkpoint(truncate)"
 
 # runs
 
@@ -106,6 +108,21 @@ def _condition(wanted: Filter) -> tuple[str, dict[str, Any]]:
     values = {"workflow": wanted.workflow, "status": wanted.status, "key": wanted.key}
     return " and ".join(term for term, applies in terms.items() if applies) or "true", values
 
+
+DELETE_RUN = """
+delete from runs where id = :id and epoch = :epoch and status = :status and owner is :owner and events = :events
+returning id"""
+DELETE_BESIDE = ("delete from journal where run_id = :id", "delete from log where run_id = :id")
+
+REINDEX = f"""
+update runs set status = :status, finished_at = :finished_at, mail = :mail, events = :events, waiting = :waiting,
+  steps = :steps, done = :done, current_step = :current_step, error = :error
+where id = :id
+returning {_RUN}"""
+
+SIZE = """
+select (select coalesce(sum(length(cast(body as blob))), 0) from journal where run_id = :id)
+  + (select coalesce(sum(length(cast(text as blob))), 0) from log where run_id = :id)"""
 
 # the journal; a body is read as bytes, as its checksum was made
 

@@ -3,17 +3,20 @@
 import json
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from flowstone.clock import Clock
-from flowstone.errors import FlowError, LostOwnership, NotFound, TryAgain
+from flowstone.errors import FlowError, LostOwnership, NotFound, StorageFailed, TryAgain
+from flowstone.journal.columns import columns_of
 from flowstone.journal.events import MAIL, Draft, Event
 from flowstone.journal.states import SETTLED, TRANSITIONS, Status, Verb
 from flowstone.ports import AuditEntry, AuditNote, Change, Decide, Filter, LogPiece, NewRun, RunRow, Source, Summary
 from flowstone.storage.sqlite import rows, statements
 from flowstone.storage.sqlite.database import Database
+from flowstone.storage.sqlite.failures import system_in_words
 from flowstone.storage.sqlite.opening import BUSY_SECONDS, Mode
-from flowstone.storage.sqlite.paths import resolved
+from flowstone.storage.sqlite.paths import beside, make_private_file, resolved, sync_folder
 
 SHORTEST_PREFIX = 6
 EMPTY = Summary(waiting="[]", steps=0, done=0, current_step=None, error=None)
@@ -168,7 +171,53 @@ class SqliteStore:
             self._write_beside(run_id, row.events, now, None, audit)
             return rows.run_row(after[0]), posted
 
+    # keeping house
+
+    def delete(self, run: RunRow, *, audit: AuditNote | None = None) -> None:
+        """Delete a run with its journal and its output, durably. Raises TryAgain if the run changed. The audit stays."""
+        seen = {"id": run.id, "epoch": run.epoch, "status": run.status.value, "owner": run.owner, "events": run.events}
+        with self._database.tx(durable=True):
+            if not self._database.rows(statements.DELETE_RUN, seen):
+                self.run(run.id)  # NotFound, if it is that
+                raise TryAgain(f"run {run.id} was changed by another process a moment ago", hint=f"flow status {run.id}")
+            for statement in statements.DELETE_BESIDE:
+                self._database.rows(statement, {"id": run.id})
+            self._write_beside(run.id, run.events, self._clock.now(), None, audit)
+
+    def reindex(self, run_id: str) -> RunRow:
+        """Write the index columns of a run's row anew, as its journal has them. Returns the row."""
+        with self._database.tx(durable=True):
+            columns = columns_of(self.events(run_id))
+            values = columns._asdict() | {"id": run_id, "status": columns.status.value}
+            return rows.run_row(self._database.rows(statements.REINDEX, values)[0])
+
+    def vacuum(self) -> None:
+        """Give the room of what was deleted back to the disk."""
+        self._database.alone(statements.VACUUM)
+        self._database.alone(statements.CHECKPOINT)
+
+    def back_up(self, path: Path) -> None:
+        """Copy the database as it is now into the new file `path`, which is whole or not there. Raises StorageFailed."""
+        unfinished = beside(path, "-unfinished")
+        try:
+            if path.exists():
+                raise StorageFailed(f"{path} is there already: it is not replaced", hint="name a new file")
+            unfinished.unlink(missing_ok=True)
+            make_private_file(unfinished)
+            self._database.alone(statements.COPY_INTO, (str(unfinished),))
+            with unfinished.open("rb") as file:
+                os.fsync(file.fileno())
+            unfinished.replace(path)
+            sync_folder(path.parent)
+        except OSError as error:
+            raise system_in_words(error, path) from error
+
     # reading
+
+    def size(self, run_id: str) -> int:
+        """How many bytes the texts of a run's journal and output take."""
+        taken: int = self._database.rows(statements.SIZE, {"id": run_id})[0][0]
+        return taken
 
     def run(self, run_id: str) -> RunRow:
         """A run's row by its whole id. Raises NotFound."""
