@@ -13,6 +13,10 @@ def main() -> None:
 
         arguments = []
         _leave(_version(VERSION))
+    if arguments[:1] == ["__complete"]:
+        from flowstone_cli.commands.completing import complete
+
+        _leave(complete(arguments[1:]))
     import gc
 
     gc.disable()  # reading makes much and drops nothing; what runs user code enables it again

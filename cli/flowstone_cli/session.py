@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from flowstone.clock import SystemClock
-from flowstone.errors import FlowError
+from flowstone.errors import FlowError, UsageError
 from flowstone_cli.clean import head, one_line
 from flowstone_cli.options import Options
 from flowstone_cli.terminal import ReaderGone, Stream, stream
@@ -164,6 +164,24 @@ class Session:
         """One line on stderr, unless -q; a stderr that takes nothing changes nothing."""
         if not self.options.quiet:
             self.tell(one_line(text) + "\n")
+
+    def ask(self, question: str, refusal: str, hint: str) -> None:
+        """Return if a person at the terminal says yes. Raises UsageError if not, or if there is nobody to be asked."""
+        import os
+
+        if not (self.err.terminal and sys.stdin is not None and sys.stdin.isatty()) or os.environ.get("CI"):
+            raise UsageError(refusal, hint=hint)
+        self.tell(f"{one_line(question)} [y/N] ")
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise UsageError("nothing was done")
+
+    def who(self) -> str:
+        """Who acts, as it is audited: JSON text."""
+        import json
+
+        from flowstone.identity import present_user, who
+
+        return json.dumps(who() | {"user": self.settings.user or present_user()})
 
     def _echo(self, text: str) -> None:
         shown = one_line(text)

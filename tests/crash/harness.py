@@ -166,9 +166,11 @@ class Scene:
             judge.consistent(row, events)
 
 
-def attack(scene: Scene, kinds: tuple[str, ...] = FAULTS, every: int = 1) -> Iterator[tuple[Fault, bool, Violation | None]]:
-    """Each fault at each point (or at one in `every` of them), whether it came about, and what it broke."""
-    points = scene.points()[::every]
+def attack(
+    scene: Scene, kinds: tuple[str, ...] = FAULTS, *, every: int = 1, first: int = 0
+) -> Iterator[tuple[Fault, bool, Violation | None]]:
+    """Each fault at each point (or at one in `every` from the `first` on), whether it came about, and what it broke."""
+    points = scene.points()[first::every]
     for fault in [Fault(kind, point) for kind in kinds for point in points]:
         if fault.kind == "KILL" or fault.point.call != EFFECT:
             try:

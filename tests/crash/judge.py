@@ -13,8 +13,8 @@ from flowstone.journal.summary import Index
 from flowstone.ports import Filter, RunRow
 from flowstone.storage.sqlite import rows, statements
 
-LISTED = {0, 1, 3, 4, 8, 74, 75, 77}
-"""Exit codes that a disk that fails may lead to; 70 would be a bug of ours, 66 or 76 a lie."""
+LISTED = {0, 1, 3, 4, 8, 69, 74, 75, 77}
+"""Exit codes that a disk that fails may lead to (69: it gave no source); 70 would be a bug of ours, 66 or 76 a lie."""
 
 
 class Violation(AssertionError):
@@ -61,6 +61,10 @@ def consistent(row: RunRow, events: list[Event]) -> Ledger:
     holds(row.events == len(events), f"the row counts {row.events} events of {len(events)}")
     endings = Counter((event.step, event.attempt) for event in events if event.kind in _ENDS)
     holds(not endings or max(endings.values()) == 1, f"an attempt ended twice: {kinds}")
+    # That a cancel has reached an operation is recorded with its last attempt, which may have been cut off or have failed before.
+    cancelled = Counter((event.step, event.attempt) for event in events if event.kind == "step.cancelled")
+    given = {(event.step, event.attempt) for event in events if event.kind == "step.succeeded"}
+    holds(not cancelled or (max(cancelled.values()) == 1 and not given & set(cancelled)), f"cancelled twice, or after its result: {kinds}")
     reopened = sum(event.kind == "run.reopened" for event in events)
     succeeded = Counter(event.step for event in events if event.kind == "step.succeeded")
     holds(not succeeded or max(succeeded.values()) <= 1 + reopened, f"a step succeeded twice: {kinds}")
@@ -111,4 +115,4 @@ def exit_code_fits(code: int, out: str, err: str, row: RunRow | None, output: st
         holds("error" in err or err == "", f"exit 74 without a word: {err!r}")
 
 
-_ENDS = {"step.succeeded", "step.failed", "step.interrupted", "step.cancelled"}
+_ENDS = {"step.succeeded", "step.failed", "step.interrupted"}

@@ -29,8 +29,9 @@ def unhit(done) -> None:
     note(f"undo-{done.step}", current_step().invocation_id)
 
 def flaky(tag: str) -> str:
+    again = f"{tag} " in Path("effects").read_text()
     hit(tag)
-    if current_step().attempt == 1:
+    if not again:
         raise ConnectionError("not yet")
     return tag
 

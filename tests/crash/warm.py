@@ -87,6 +87,8 @@ class Warm:
         with self._asking:
             self._count += 1
             out, err = self._folder / f"out-{self._count}", self._folder / f"err-{self._count}"
+            for file in (out, err):
+                file.touch()
             command = Command(out, err)
             self._waiting.append(command)
             asked = {"words": words, "root": str(root), "out": str(out), "err": str(err), "traced": traced, "env": dict(env or {})}

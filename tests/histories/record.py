@@ -47,7 +47,7 @@ class Recording:
             for row in self.engine.store.runs(Filter(unfinished=True)):
                 self.engine.drive(row.id)
             row = self.engine.store.run(run)
-            if row.status in SETTLED or row.owner is None and row.status.value == "suspended":
+            if row.status in SETTLED or (row.owner is None and row.status.value == "suspended"):
                 return run
             self.engine.clock.move("1h")  # type: ignore[attr-defined]
         raise AssertionError(self.engine.kinds(run))

@@ -1,5 +1,7 @@
 """`flow check [NAME|RUN]`: whether today's code fits recorded runs; of a workflow also whether it can be loaded and started."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import decode_source
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,22 +33,27 @@ def command(
 
     Of NAME also that it can be loaded and started. Nothing is run and nothing is written.
     """
+    from flowstone.graph.files import library as library_of
+
     session: Session = ctx.obj
-    workflow = None if what is None else _workflow(session, what)
-    if what is not None and workflow is None and not _has_runs(session, what):
-        if all or since is not None:
+    out = session.out
+    library = library_of(session.settings.dir, session.settings.root)
+    with _captured(session):
+        workflow = None if what is None else _workflow(library, what)
+        of_workflows = what is None or workflow is not None or _has_runs(session, what)
+        if of_workflows:
+            rows = _rows(session, what, ended=all, since=since)
+        elif all or since is not None:
             raise UsageError("--all and --since choose among runs: leave RUN out, or give a workflow")
-        rows, whole = [session.find(what)], False
-    else:
-        rows, whole = _rows(session, what, ended=all, since=since), True
-    found, library = _checked(session, rows)
+        else:
+            rows = [session.find(str(what))]
+        found = _checked(session, library, rows)
     document = {
         "schema": "flow.check/1",
         "workflow": workflow,
         "runs": [_document(one) for one in found],
-        "patches": _patches(library, what, found) if whole else [],
+        "patches": _patches(library, what, found) if of_workflows else [],
     }
-    out = session.out
     if session.options.json:
         out.write(json_text.document(document))
     else:
@@ -67,16 +74,24 @@ def _rows(session: Session, workflow: str | None, *, ended: bool, since: str | N
     return [row for row in rows if row.created_at >= first]
 
 
-def _checked(session: Session, rows: "list[RunRow]") -> "tuple[list[Checked], Library]":
-    from flowstone.graph.files import library as library_of
+@contextmanager
+def _captured(session: Session) -> Iterator[None]:
+    """Keep what the author's code prints away from stdout."""
+    from flowstone_cli.capture import Capture
 
+    out, err = session.out, session.err  # judged before the streams are exchanged
+    with Capture(lambda _stream, text: session.tell(clean(text))) as capture:
+        out.file, err.file = capture.answer, capture.talk
+        yield
+
+
+def _checked(session: Session, library: "Library", rows: list[RunRow]) -> "list[Checked]":
     if not rows:
-        return [], library_of(session.settings.dir, session.settings.root)
-    from flowstone_cli.acting import Acting
+        return []
+    from flowstone.engine import Engine
 
-    with Acting(session, "read", quiet=True) as acting:
-        library: Any = acting.engine.library
-        return [acting.engine.checked(row.id) for row in rows], library
+    engine = Engine(session.store(), session.owners, library, session.clock, session.settings)
+    return [engine.checked(row.id) for row in rows]
 
 
 def _document(one: "Checked") -> dict[str, Any]:
@@ -124,31 +139,24 @@ def _patches(library: "Library", workflow: str | None, found: "list[Checked]") -
     return made
 
 
-def _workflow(session: Session, name: str) -> dict[str, Any] | None:
+def _workflow(library: "Library", name: str) -> dict[str, Any] | None:
     """What there is to say of a workflow; None if there is none of that name. Raises LoadFailed with all that is wrong."""
     from flowstone.authoring.definition import WorkflowDefinition, definition_of
     from flowstone.authoring.inputs import shape_of
     from flowstone.graph.definition import Graph
-    from flowstone.graph.files import library as library_of
-    from flowstone_cli.capture import Capture
 
-    library = library_of(session.settings.dir, session.settings.root)
     try:
         library.index.find(name)
     except NotFound:
         return None
-    err = session.err
-    with Capture(lambda _stream, text: session.tell(clean(text))) as capture:
-        session.out.file, err.file = capture.answer, capture.talk
-        loaded = library.load(name)
-        definition = definition_of(loaded)
-        if not isinstance(definition, WorkflowDefinition):
-            raise LoadFailed(f"{name} is not a workflow")
-        shape_of(definition)
-        version = library.version(name).hash
-        if isinstance(loaded, Graph):
-            _require_functions(loaded.model, library)
-    return {"name": name, "version": version}
+    loaded = library.load(name)
+    definition = definition_of(loaded)
+    if not isinstance(definition, WorkflowDefinition):
+        raise LoadFailed(f"{name} is not a workflow")
+    shape_of(definition)
+    if isinstance(loaded, Graph):
+        _require_functions(loaded.model, library)
+    return {"name": name, "version": library.version(name).hash}
 
 
 def _require_functions(model: "Model", library: "Library") -> None:

@@ -6,8 +6,7 @@ Used live by the interpreter and by fates.py on a journal.
 from datetime import datetime
 from typing import Any
 
-from flowstone.authoring.fan_out import keys_of
-from flowstone.errors import FlowMisuse, NonRetryable
+from flowstone.errors import NonRetryable
 from flowstone.graph.model import Model, Node
 from flowstone.graph.references import Expression, NoSuchPart, Ref, part, resolve
 
@@ -61,11 +60,19 @@ class Results:
         if node.key is None:
             return [str(place) for place in range(len(items))]
         try:
-            keys = [part(element, node.key) for element in items]
-            texts = [str(key) if isinstance(key, int) and not isinstance(key, bool) else key for key in keys]
-            return keys_of(node.id, texts, lambda key: key)
-        except (NoSuchPart, FlowMisuse) as refusal:
-            raise GraphFailed(f'node "{node.id}", key="{node.key}": {refusal}') from None
+            found = [part(element, node.key) for element in items]
+        except NoSuchPart as nowhere:
+            raise GraphFailed(f'node "{node.id}", key="{node.key}": {nowhere}') from None
+        keys: dict[str, None] = {}
+        for key in found:
+            if isinstance(key, bool) or not isinstance(key, str | int):
+                raise GraphFailed(
+                    f'node "{node.id}", key="{node.key}": a {type(key).__name__} is no key; text and whole numbers are'
+                )
+            if str(key) in keys:
+                raise GraphFailed(f'node "{node.id}", key="{node.key}": two items have the key "{key}"')
+            keys[str(key)] = None
+        return [*keys]
 
     def output(self) -> Any:
         """What the graph gives: what its `output` says, else the results of the leaves that have succeeded, by node."""

@@ -66,10 +66,8 @@ async def gathered(flow: Flow) -> list[Any]:
 async def grouped(flow: Flow) -> list[Any]:
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(flow.do(name, slowly if name == "x" else work, name)) for name in ("x", "y", "z")]
-    order = []
     pending = [asyncio.create_task(flow.do(f"in order {name}", slowly if name == "x" else work, name)) for name in ("x", "y")]
-    for done in asyncio.as_completed(pending):
-        order.append(await done)
+    order = [await done for done in asyncio.as_completed(pending)]
     limit = asyncio.Semaphore(1)
 
     async def limited(name: str) -> str:

@@ -3,7 +3,7 @@
 import sqlite3
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote_from_bytes
@@ -47,6 +47,7 @@ def open_database(path: Path, mode: Mode, lock: WriteLock, migrations: Sequence[
                 if is_missing_or_empty(path):
                     _make(path, migrations)
         refuse_unusable(path, writing=mode != "read")
+        _refuse_a_foreign_wal(path)
         return _open_to_read(path, migrations) if mode == "read" else _open_to_write(path, lock, migrations)
     except sqlite3.Error as error:
         raise in_words(error, path) from error
@@ -105,6 +106,34 @@ def _open_to_read(path: Path, migrations: Sequence[Migration]) -> sqlite3.Connec
         connection.close()
         raise
     return connection
+
+
+def _refuse_a_foreign_wal(path: Path) -> None:
+    """Raise StorageFailed if the file has another id with its -wal than alone: SQLite takes any database's -wal for its own.
+
+    Before the first connection that may write, since that one would write the other's pages into the file when it is closed.
+    """
+    wal = beside(path, "-wal")
+    if is_missing_or_empty(wal):
+        return
+    try:
+        alone, together = _db_uuid(path, "immutable"), _db_uuid(path, "ro")
+    except sqlite3.Error:
+        return  # what keeps it from being read is told where it is opened
+    if alone is not None and together != alone:
+        raise StorageFailed(f"{wal} is damaged, or belongs to another database than {path}", hint=f"mv {wal} {wal}.foreign")
+
+
+def _db_uuid(path: Path, access: Literal["ro", "immutable"]) -> str | None:
+    """The id that a database was given when it was made; None if there is no such thing in its pages."""
+    with closing(connect(path, access)) as connection:
+        try:
+            found = connection.execute(statements.DB_UUID).fetchall()
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                return None
+            raise
+        return str(found[0][0]) if found else None
 
 
 def connect(path: Path, access: Literal["rw", "ro", "immutable"]) -> sqlite3.Connection:

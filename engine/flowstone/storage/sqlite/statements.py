@@ -1,9 +1,10 @@
 """All SQL of the store except its tables (schema.py). Values are always bound; what is put together here are constants."""
 # ruff: noqa: S608 - no text from outside is put into a statement here
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flowstone.ports import Filter
+if TYPE_CHECKING:
+    from flowstone.ports import Filter
 
 # the connection
 
@@ -23,10 +24,12 @@ USE_WAL = "pragma journal_mode = wal"
 DATA_VERSION = "pragma data_version"
 APPLICATION_ID = "pragma application_id"
 USER_VERSION = "pragma user_version"
+DB_UUID = "select value from meta where name = 'db_uuid'"
 BEGIN = "begin immediate"
 COMMIT = "commit"
 ROLLBACK = "rollback"
 COPY_INTO = "vacuum into ?"
+QUICK_CHECK = "pragma quick_check"
 VACUUM = "vacuum"
 CHECKPOINT = "pragma wal_checkpoint(truncate)"
 
@@ -77,25 +80,26 @@ returning {_RUN}"""
 
 RUN = f"select {_RUN} from runs where id = :id"
 RUN_OF_KEY = f"select {_RUN} from runs where key = :key"
+IDS_WITH_PREFIX = "select id from runs where id >= :prefix and id < :prefix || '~' order by seq desc limit :limit"
 RUNS_WITH_PREFIX = f"""
 select {_RUN} from runs where id >= :prefix and id < :prefix || char(1114111)
 order by created_at desc, seq desc limit :limit"""
 ALL_IDS = "select id from runs order by id"
 
 
-def runs(wanted: Filter) -> tuple[str, dict[str, Any]]:
+def runs(wanted: "Filter") -> tuple[str, dict[str, Any]]:
     """The statement that lists the runs that fit, newest first, and what to bind beside `limit` and `offset`."""
     condition, values = _condition(wanted)
     return f"select {_RUN} from runs where {condition} order by created_at desc, seq desc limit :limit offset :offset", values
 
 
-def count(wanted: Filter) -> tuple[str, dict[str, Any]]:
+def count(wanted: "Filter") -> tuple[str, dict[str, Any]]:
     """The statement that counts the runs that fit, and what to bind."""
     condition, values = _condition(wanted)
     return f"select count(*) from runs where {condition}", values
 
 
-def _condition(wanted: Filter) -> tuple[str, dict[str, Any]]:
+def _condition(wanted: "Filter") -> tuple[str, dict[str, Any]]:
     # One term per wish, not "(:x is null or x = :x)", which no index can serve.
     terms = {
         "workflow = :workflow": wanted.workflow is not None,
