@@ -129,8 +129,8 @@ class Acting:
         if stop.code is not None:  # the second signal leaves at once; the journal has all that is acknowledged
             self.progress.end()
             os._exit(128 + _SIGNALS[code])
-        self._say("stopping: what runs gets 10 seconds; once more to leave at once")
         stop.set(code)
+        self._say("stopping: what runs gets 10 seconds; once more to leave at once")
 
     def conclude(self, run_id: str, *, answer: bool = False, code: int | None = None) -> int:
         """Tell how the run stands and return the exit code: the run's, or `code`.
@@ -150,7 +150,7 @@ class Acting:
         if session.options.json:
             self.out.write(json_text.document(view.document))
         elif answer and code == exit_codes.OK:
-            self.out.write(answer_text(view, pretty=self.out.terminal))
+            self.out.write(answer_text(session.view(view.row, session.err, reveal=True), pretty=self.out.terminal))
         return code
 
 

@@ -70,6 +70,7 @@ class _Pipe:
         self._take = take
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
         self._lock = threading.Lock()
+        self._open = True
         self._reading, writing = os.pipe()
         os.set_blocking(self._reading, False)
         os.dup2(writing, descriptor)
@@ -81,21 +82,23 @@ class _Pipe:
         """Take what is in the pipe; False at its end."""
         with self._lock:
             for _ in range(2):  # twice what a pipe holds: a child that never stops writing must not keep us
+                if not self._open:
+                    break
                 try:
                     data = os.read(self._reading, _CAPACITY)
                 except BlockingIOError:
-                    return True
+                    break
                 self._take(self._name, self._decoder.decode(data, final=not data))
                 if not data:
-                    return False
-        return True
+                    self._open = False
+                    os.close(self._reading)
+        return self._open
 
     def _read(self) -> None:
         ready = select.poll()
         ready.register(self._reading, select.POLLIN)
         while ready.poll() and self.drain():
             pass
-        os.close(self._reading)
 
 
 def _kept(real: TextIO | None, descriptor: int) -> TextIO | None:

@@ -17,6 +17,7 @@ class Options:
     color: str | None = None
     quiet: bool = False
     verbose: int = 0
+    reveal: bool = False
 
 
 def shared_parameters(options: Options) -> list[Any]:
@@ -57,6 +58,7 @@ def _declared() -> list[Any]:
         color: Annotated[str | None, typer.Option("--color", metavar="auto|always|never", help="Colours.")] = None,
         quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only errors on stderr.")] = False,
         verbose: Annotated[int, typer.Option("-v", "--verbose", count=True, help="More on stderr.", show_default=False)] = 0,
+        reveal: Annotated[bool, typer.Option("--reveal", help="Show values that look like secrets.")] = False,
         help: Annotated[bool, typer.Option("-h", "--help", help="Show this and leave.", is_eager=True)] = False,
     ) -> None:
         """Declares; never called."""

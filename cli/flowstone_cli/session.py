@@ -17,6 +17,8 @@ from flowstone_cli.terminal import ReaderGone, Stream, stream
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from flowstone.journal.events import Event
+    from flowstone.journal.secrets import Secrets
     from flowstone.ports import RunRow
     from flowstone.settings import Settings
     from flowstone.storage.sqlite.owners import OwnerFiles
@@ -127,11 +129,23 @@ class Session:
                 if store.changed():
                     break
 
-    def view(self, row: "RunRow", stream: Stream) -> "RunView":
-        """All that a drawing of the run on that stream reads."""
+    @cached_property
+    def secrets(self) -> "Secrets | None":
+        """What hides values that look like secrets; None with --reveal."""
+        from flowstone.journal.secrets import Secrets
+
+        return None if self.options.reveal else Secrets(self.settings.secrets)
+
+    def events(self, run_id: str, *, after: int = -1) -> "list[Event]":
+        """A run's events as they may be shown: values that look like secrets are hidden."""
+        found = self.store().events(run_id, after=after)
+        return found if self.secrets is None else self.secrets.events(found)
+
+    def view(self, row: "RunRow", stream: Stream, *, reveal: bool = False) -> "RunView":
+        """All that a drawing of the run on that stream reads. `reveal`: with all values as they are."""
         from flowstone_cli.view import RunView
 
-        events = self.store().events(row.id)
+        events = self.store().events(row.id) if reveal else self.events(row.id)
         return RunView(
             row=row,
             events=events,

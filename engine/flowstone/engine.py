@@ -90,7 +90,7 @@ class Engine:
         self._passing = Passing(
             store, owners, clock, self._output, self.stop, self, self._policy, observe or (lambda events: None)
         )
-        self._forking = Forking(store, owners, clock, self._program, self._log)
+        self._forking = Forking(store, owners, clock, self._program, self._programs.plan, self._log)
         self._taken: dict[str, Taken] = {}
         self._driving: dict[str, asyncio.Event] = {}
         """Set when the pass of that run has ended."""
@@ -175,7 +175,7 @@ class Engine:
         ledger = Ledger(self.store.events(run_id))
         if early and reason is not None and not is_gate(ledger, reason):
             row, written = self.store.post(
-                run_id, None, lambda run, events: early_word(said_word, run, events, reason), audit=audit
+                run_id, None, lambda run, events: early_word(said_word, run, events, reason, self.settings.approvers), audit=audit
             )
             return Answered(row, f"approve:{reason}", reason, repeated=not written)
         gate = gate_meant(ledger, row, reason, action)

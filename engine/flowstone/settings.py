@@ -32,6 +32,8 @@ class Settings:
     user: str | None
     approvers: dict[str, list[str]]
     """Scope → the users who may answer gates of that scope."""
+    secrets: list[str]
+    """More names of fields whose values are not shown; `*` is any text."""
     origins: dict[str, str]
     """Name → `flow.toml:3`, `FLOW_DB`, `--db` or `default`."""
     warnings: tuple[str, ...]
@@ -54,6 +56,10 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
+def _is_names(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) and name.strip("* ") for name in value)
+
+
 def _is_scopes(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(users, list) and all(map(_is_text, users)) for users in value.values())
 
@@ -66,6 +72,7 @@ _KEYS = {
     "retry_delay": _Key('"exponential" or a duration as text, such as "2s"', _is_text),
     "park_after": _Key('a duration as text, such as "60s"', _is_text),
     "user": _Key("a name as text", _is_text),
+    "secrets": _Key('a list of names, such as ["iban", "*_pin"]', _is_names),
     "approvers": _Key('a table of lists of users, such as finance = ["ana"]', _is_scopes),
 }
 
@@ -108,6 +115,7 @@ def load(start: Path, *, flags: Mapping[str, Any], env: Mapping[str, str] | None
         park_after=value("park_after", "60s"),
         user=value("user", None),
         approvers=value("approvers", {}),
+        secrets=value("secrets", []),
         origins={name: given[name].origin if name in given else "default" for name in _KEYS},
         warnings=warnings,
         file=file,
@@ -201,7 +209,7 @@ def _from_environment(env: Mapping[str, str], start: Path) -> dict[str, _Given]:
     for name in _KEYS:
         variable = f"FLOW_{name.upper()}"
         text = env.get(variable)
-        if text and name != "approvers":  # a table has no place in a variable
+        if text and name not in ("approvers", "secrets"):  # a table or a list has no place in a variable
             value = int(text) if name == "retries" and re.fullmatch("[0-9]{1,9}", text) else text
             given[name] = _given(name, value, variable, start)
     return given

@@ -1,6 +1,7 @@
 """`flow cancel`: wherever a run is, with or without a process that executes it."""
 
 import json
+import signal
 
 import pytest
 
@@ -78,10 +79,8 @@ def test_a_run_whose_process_died_is_cancelled_and_nothing_is_started_again(scen
 
 
 def test_a_run_that_was_stopped_by_hand_is_cancelled(scene):
-    import signal
-
     process, run = scene.run_to("a began", "hold_then_gate")
-    process.send_signal(signal.SIGINT)
+    scene.stop(process, signal.SIGINT)
     scene.let("a")
     assert scene.ended(process)[0] == 130
     assert scene.flow("cancel", run).code == 0

@@ -13,15 +13,9 @@ def scene(project) -> Scene:
     return make_scene(project)
 
 
-def stopped(scene, process, number):
-    """Send a signal and wait until the process has taken it."""
-    process.send_signal(number)
-    assert any("stopping: " in line for line in process.stderr)
-
-
 def test_ctrl_c_suspends_and_only_resume_goes_on(scene):
     process, run = scene.run_to("a began", "hold_then_gate")
-    stopped(scene, process, signal.SIGINT)
+    scene.stop(process, signal.SIGINT)
     scene.let("a")
     assert scene.ended(process)[0] == 130
     assert (scene.row(run).status, scene.row(run).owner) == ("suspended", None)
@@ -35,7 +29,7 @@ def test_ctrl_c_suspends_and_only_resume_goes_on(scene):
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_other_signals_interrupt_and_recover_goes_on(scene, number, code):
     process, run = scene.run_to("a began", "hold_then_gate")
-    stopped(scene, process, number)
+    scene.stop(process, number)
     scene.let("a")
     assert scene.ended(process)[0] == code
     assert scene.kinds(run)[-1] == "run.interrupted"
@@ -54,7 +48,7 @@ def test_what_is_interrupted_beside_a_wait_is_taken_up(scene, workflow):
     else:
         process, run = scene.run_to("slow began", "beside")
         until(lambda: "gate.opened" in scene.kinds(run), "the gate")
-    stopped(scene, process, signal.SIGTERM)
+    scene.stop(process, signal.SIGTERM)
     scene.let("slow")
     assert scene.ended(process)[0] == 143
     assert scene.flow("status", run, "--json").document["phase"] == "interrupted"
@@ -66,7 +60,7 @@ def test_what_is_interrupted_beside_a_wait_is_taken_up(scene, workflow):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_second_signal_leaves_at_once(scene, number):
     process, run = scene.run_to("a began", "holds")
-    stopped(scene, process, number)
+    scene.stop(process, number)
     process.send_signal(number)
     assert scene.ended(process)[0] == 128 + number
     assert scene.flow("status", run, "--json").document["phase"] == "interrupted"
@@ -78,7 +72,7 @@ def test_a_second_signal_leaves_at_once(scene, number):
 def test_an_answer_to_a_stopped_run_is_only_recorded(scene):
     process, run = scene.run_to("slow began", "beside")
     until(lambda: "gate.opened" in scene.kinds(run), "the gate")
-    stopped(scene, process, signal.SIGINT)
+    scene.stop(process, signal.SIGINT)
     scene.let("slow")
     assert scene.ended(process)[0] == 130
     result = scene.flow("approve", run, "ok")
@@ -90,7 +84,7 @@ def test_an_answer_to_a_stopped_run_is_only_recorded(scene):
 
 def test_a_signal_while_an_undo_runs_lets_it_end_and_goes_on_later(scene):
     process, run = scene.run_to("undo-a began", "undoes")
-    stopped(scene, process, signal.SIGTERM)
+    scene.stop(process, signal.SIGTERM)
     scene.let("undo-a")
     assert scene.ended(process)[0] in (1, 143)
     scene.flow("recover")
@@ -103,7 +97,7 @@ def test_a_signal_while_following_leaves_the_run_to_its_process(scene):
     following = scene.start("approve", run)
     assert any("following it" in line for line in following.stderr)
     until(lambda: scene.hits("approved"), "the answer")
-    stopped(scene, following, signal.SIGINT)
+    scene.stop(following, signal.SIGINT)
     assert scene.ended(following)[0] == 130
     scene.let("slow")
     assert scene.ended(process)[0] == 0

@@ -163,7 +163,7 @@ def test_a_signal_ends_a_worker_after_it_has_put_its_runs_down(scene, number, co
     run = detached(scene, "holds")
     worker = scene.start("worker", "--poll", "100ms")
     until(lambda: scene.hits("a began"), "the step")
-    worker.send_signal(number)
+    scene.stop(worker, number)
     scene.let("a")
     assert scene.ended(worker)[0] == code
     row = scene.row(run)

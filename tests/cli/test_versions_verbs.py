@@ -79,7 +79,7 @@ def test_the_first_difference_is_told_with_its_place_and_cause_and_it_is_76(shop
         assert found["cause"] == '"charge card" was renamed to "charge"'
         assert found["version"] != found["recorded_version"]
     shown = words(shop.terminal("check", "--all").out)
-    assert 'differs step 2: the journal has "charge card" (hit), the code asks' in shown
+    assert 'differs step 3: the journal has "charge card" (hit), the code asks for "charge" (hit) at' in " ".join(shown)
     assert 'cause "charge card" was renamed to "charge"' in shown
     assert shown[-1] == "2 runs checked, 1 not fitting"
     assert shop.flow("resume", run).code == 76

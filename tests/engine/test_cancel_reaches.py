@@ -57,7 +57,7 @@ def cancelled_while_driven(engine: Throwaway, workflow: str, after: str) -> str:
             await asyncio.sleep(0.001)
         other.engine.cancel(run_id, "enough")
         while not driving.done():
-            engine.clock.move("250ms")  # type: ignore[attr-defined]
+            engine.clock.move("250ms")
             await asyncio.sleep(0.001)
         await driving
 
@@ -258,7 +258,7 @@ def test_a_cancel_while_undoing_changes_nothing_about_how_the_run_ends(make: Mak
     other = make(body, clock=engine.clock)
     other.engine.cancel(row.id, "enough")
     BROKEN.clear()
-    other.clock.move("1h")  # type: ignore[attr-defined]
+    other.clock.move("1h")
     assert other.drive(row.id, verb="cancel").status is Status.FAILED
     assert EFFECTS == ["before", "bad", "unbefore succeeded", "unbefore succeeded"]
 
@@ -297,7 +297,7 @@ def test_cancelling_twice_is_one_cancel(make: Make) -> None:
 def test_a_cancelled_sleep_and_gate_have_an_end_in_the_timeline(make: Make) -> None:
     engine = make(*WORKFLOWS)
     row = engine.run("at_a_gate")
-    engine.clock.move("1h")  # type: ignore[attr-defined]
+    engine.clock.move("1h")
     engine.engine.cancel(row.id, "enough")
     engine.drive(row.id, verb="cancel")
     ends = {span.step: (span.status, span.end_at is not None) for span in spans(engine.events(row.id))}
@@ -321,6 +321,6 @@ def test_a_cancelled_run_that_undid_nothing_goes_on_where_the_cancel_reached_it(
     assert other.drive(row.id).status is Status.SUSPENDED
     other.engine.answer(row.id, "ok", yes=True)
     other.drive(row.id)
-    other.clock.move("1h")  # type: ignore[attr-defined]
+    other.clock.move("1h")
     assert output_of(other, other.drive(row.id)) == "approved"
     assert EFFECTS == ["before"]

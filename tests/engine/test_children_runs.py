@@ -206,7 +206,7 @@ def test_a_sleeping_child_parks_its_parent_and_both_go_on_when_it_is_due(make: M
     engine = make(parent_of(sleeper), sleeper)
     row = engine.run("parent")
     assert (row.status, row.owner) == (Status.RUNNING, None)
-    engine.clock.move("1h")  # type: ignore[attr-defined]
+    engine.clock.move("1h")
     for due in engine.engine.due(10):
         engine.drive(due.id)
     for due in engine.engine.due(10):
@@ -221,7 +221,7 @@ def test_a_process_that_waits_without_end_waits_for_a_childs_sleep_too(make: Mak
     async def drive() -> None:
         driving = asyncio.ensure_future(engine.engine.drive(row.id, park_after=None))
         while not driving.done():
-            engine.clock.move("10m")  # type: ignore[attr-defined]
+            engine.clock.move("10m")
             await asyncio.sleep(0.001)
         await driving
 

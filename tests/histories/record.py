@@ -13,13 +13,20 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+DATABASE = HERE / "release-1.db"
+"""The database file of the first release, with all its histories."""
 if __name__ == "__main__":
     sys.path += [str(HERE.parents[1] / room) for room in ("engine", "tests")]
 
 from flowstone.journal.documents import run_document  # noqa: E402
-from flowstone.journal.export import export_document  # noqa: E402
-from flowstone.journal.states import SETTLED  # noqa: E402
-from flowstone.ports import Filter  # noqa: E402
+from flowstone.journal.events import Draft, Kind  # noqa: E402
+from flowstone.journal.export import export_document, exported_events  # noqa: E402
+from flowstone.journal.states import SETTLED, Verb  # noqa: E402
+from flowstone.journal.summary import Index  # noqa: E402
+from flowstone.ports import Change, Filter, NewRun, Source  # noqa: E402
+from flowstone.running.writer import summary_of  # noqa: E402
+from flowstone.storage.sqlite.store import SqliteStore  # noqa: E402
+from flowstone.testing.clock import ManualClock  # noqa: E402
 from support.edits import Edits, FromFiles  # noqa: E402
 
 PERSON = {"owner": "desk.4711", "uid": 1000, "sudo_user": None, "host": "desk", "tty": None, "pid": 4711}
@@ -148,6 +155,28 @@ def text_of(document: dict[str, Any]) -> str:
     return f'{json.dumps(head, ensure_ascii=False)[:-1]},\n"journal": [\n{lines}\n]}}\n'
 
 
+ENDS = {
+    Kind.RUN_SUSPENDED: Verb.SUSPEND,
+    Kind.RUN_COMPLETED: Verb.COMPLETE,
+    Kind.RUN_FAILED: Verb.FAIL,
+    Kind.RUN_CANCELLED: Verb.CANCEL,
+}
+
+
+def put_back(store: SqliteStore, document: dict[str, Any]) -> str:
+    """Make the run of a history in a store, as its last process has left it."""
+    run, events = document["run"], exported_events(document)
+    drafts = [Draft(Kind(event.kind), event.step, event.attempt, event.text) for event in events]
+    verb = ENDS.get(drafts[-1].kind)
+    first = drafts if verb is None else drafts[:-1]
+    new = NewRun(run["id"], run["workflow"], run["version"], None, run["user"], "whoever")
+    source = Source(run["version"], run["workflow"], document["source"])
+    store.create(new, first, source=source, summary=summary_of(Index().after(first)))
+    change = Change(verb=verb, release=True, summary=summary_of(Index().after(drafts)))
+    store.append(run["id"], 1, drafts[len(first) :], change)
+    return str(run["id"])
+
+
 def main() -> None:
     """Record what is missing."""
     for name, bring_there in SHAPES.items():
@@ -165,6 +194,13 @@ def main() -> None:
             edits.close()
         file.write_text(text_of(anonymous(document, folder)))
         print(f"{file.name}: {document['run']['status']}, {len(document['journal'])} events")
+    if not DATABASE.exists():
+        store = SqliteStore(DATABASE, ManualClock(), mode="create")
+        for file in sorted(HERE.glob("*.json")):
+            put_back(store, json.loads(file.read_bytes()))
+        store.close()
+        DATABASE.with_name(f"{DATABASE.name}-lock").unlink(missing_ok=True)
+        print(DATABASE.name)
 
 
 if __name__ == "__main__":

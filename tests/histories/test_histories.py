@@ -2,22 +2,19 @@
 
 import json
 import shutil
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from flowstone.errors import BadData, Diverged
-from flowstone.journal.events import Draft, Event, Kind
+from flowstone.errors import AlreadyAnswered, BadData, Diverged
 from flowstone.journal.export import exported_events
 from flowstone.journal.ledger import Ledger
-from flowstone.journal.states import SETTLED, Status, Verb
-from flowstone.journal.summary import Index
-from flowstone.ports import Change, NewRun
-from flowstone.running.writer import summary_of
+from flowstone.journal.states import SETTLED, Status
+from flowstone.ports import Filter
 from flowstone.testing.clock import ManualClock
 from flowstone.testing.histories import replay_history
-from histories.record import SHAPES
+from histories.record import SHAPES, put_back
 from support.edits import FromFiles
 
 HERE = Path(__file__).parent
@@ -51,35 +48,45 @@ def test_a_history_is_read_as_it_was(path: Path) -> None:
 def test_a_run_parked_under_another_release_goes_on(path: Path, tmp_path: Path) -> None:
     document = json.loads(path.read_bytes())
     shutil.copytree(HERE / "workflows", tmp_path / "workflows")
-    events = exported_events(document)
-    clock = ManualClock(events[-1].at)
-    engine = FromFiles(tmp_path, clock)
+    engine = FromFiles(tmp_path, ManualClock(document["journal"][-1]["at_us"]))
     try:
-        run = put_back(engine, document["run"], events)
-        for _ in range(100):
-            for gate in engine.ledger(run).open_gates():
-                if gate.kind == "approval" and gate.answer is None:
-                    engine.engine.answer(run, gate.key.removeprefix("approve:"), yes=True, by="ben")
-            row = engine.store.run(run)
-            row = engine.resume(run) if row.status is Status.SUSPENDED else engine.drive(run)
-            if row.status in SETTLED:
-                break
-            clock.move("1h")
-        assert row.status is Status.COMPLETED
+        run = put_back(engine.store, document)
+        assert gone_on(engine, run) is Status.COMPLETED
     finally:
         engine.close()
 
 
-def put_back(engine: FromFiles, run: dict[str, Any], events: list[Event]) -> str:
-    """Make the run in the engine's store, as its last process has left it."""
-    drafts = [Draft(Kind(event.kind), event.step, event.attempt, event.text) for event in events]
-    suspended = drafts[-1:] if drafts[-1].kind is Kind.RUN_SUSPENDED else []
-    first = drafts[: len(drafts) - len(suspended)]
-    new = NewRun(run["id"], run["workflow"], run["version"], None, run["user"], "whoever")
-    engine.store.create(new, first, summary=summary_of(Index().after(first)))
-    verb = Verb.SUSPEND if suspended else None
-    engine.store.append(run["id"], 1, suspended, Change(verb=verb, release=True, summary=summary_of(Index().after(drafts))))
-    return str(run["id"])
+def gone_on(engine: FromFiles, run: str) -> Status:
+    """Answer and wake the run until it has ended."""
+    for _ in range(100):
+        for gate in engine.ledger(run).open_gates():
+            if gate.kind == "approval" and gate.answer is None:
+                with suppress(AlreadyAnswered):  # it has expired
+                    engine.engine.answer(run, gate.key.removeprefix("approve:"), yes=True, by="ben")
+        row = engine.store.run(run)
+        row = engine.resume(run) if row.status is Status.SUSPENDED else engine.drive(run)
+        if row.status in SETTLED:
+            break
+        engine.clock.move("1h")  # type: ignore[attr-defined]
+    return row.status
+
+
+@pytest.mark.parametrize("database", sorted(HERE.glob("*.db")), ids=lambda path: path.stem)
+def test_b57_the_database_of_another_release_is_read_and_gone_on_with(database: Path, tmp_path: Path) -> None:
+    shutil.copytree(HERE / "workflows", tmp_path / "workflows")
+    shutil.copy(database, tmp_path / "flow.db")
+    engine = FromFiles(tmp_path, ManualClock())
+    try:
+        rows = engine.store.runs(Filter())
+        assert rows
+        for row in rows:
+            document = json.loads(next(path for path in HISTORIES if row.id in path.read_text()).read_bytes())
+            assert list(engine.events(row.id))[-1].text == exported_events(document)[-1].text
+            assert engine.engine.checked(row.id).refusal is None
+            if row.status not in SETTLED:
+                assert gone_on(engine, row.id) is Status.COMPLETED
+    finally:
+        engine.close()
 
 
 def test_code_that_no_longer_fits_a_history_is_told(tmp_path: Path) -> None:

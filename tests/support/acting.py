@@ -223,6 +223,12 @@ class Scene:
         """What failed works from now on."""
         (self.root / "fixed").touch()
 
+    def stop(self, process: "subprocess.Popen[str]", number: int) -> None:
+        """Send a signal and wait until the process has taken it."""
+        process.send_signal(number)
+        assert process.stderr is not None
+        assert any("stopping: " in line for line in process.stderr)
+
     def kill(self, process: "subprocess.Popen[str]") -> None:
         """kill -9."""
         process.kill()

@@ -1,10 +1,11 @@
 """Real processes at work on the runs of a folder: `flow` itself, and an actor that kills itself at an event of a journal.
 
-The actor is this file, run as a program: VERB (run, resume, retry, cancel, drive), what it acts on, and after how many events of
-that run it kills itself (0: not at all).
+The actor is this file, run as a program: VERB (run, resume, retry, cancel, drive), what it acts on, after how many events of that
+run it kills itself (0: not at all), and the input of a new run.
 """
 
 import asyncio
+import json
 import os
 import signal
 import sqlite3
@@ -67,9 +68,9 @@ class Folder:
         """A whole `flow`."""
         return ended(self.start(*words))
 
-    def act(self, verb: str, target: str, kill_after: int = 0) -> Ended:
+    def act(self, verb: str, target: str, kill_after: int = 0, data: Any = None) -> Ended:
         """A whole actor."""
-        return ended(self.start(verb, target, str(kill_after), module="support.processes"))
+        return ended(self.start(verb, target, str(kill_after), json.dumps(data), module="support.processes"))
 
     def effects(self) -> list[str]:
         """What the steps have done, in order."""
@@ -115,15 +116,15 @@ def ended(process: "subprocess.Popen[str]") -> Ended:
     return Ended(process.returncode, out, err)
 
 
-def wait_until(holds: Callable[[], Any]) -> None:
-    """Return when it holds. Fails after a minute."""
-    until = monotonic() + PATIENCE
+def wait_until(holds: Callable[[], Any], seconds: float = PATIENCE) -> None:
+    """Return when it holds. Fails after that many seconds."""
+    until = monotonic() + seconds
     while not holds():
-        assert monotonic() < until, "nothing happened for a minute"
+        assert monotonic() < until, f"nothing happened for {seconds:g} seconds"
         sleep(0.005)  # noqa: TID251  other processes are waited for
 
 
-def main(verb: str, target: str, kill_after: int) -> None:
+def main(verb: str, target: str, kill_after: int, data: Any) -> None:
     """Act, and print the run's id and status."""
     root = Path.cwd()
     settings, clock = load(root, flags={}), SystemClock()
@@ -139,7 +140,7 @@ def main(verb: str, target: str, kill_after: int) -> None:
 
     engine = Engine(store, OwnerFiles(settings.db), Library(settings.dir, root), clock, settings, observe=observe)
     if verb == "run":
-        run_id = engine.start(target).row.id
+        run_id = engine.start(target, data).row.id
     elif verb == "cancel":
         engine.cancel(run_id, "enough")
     elif verb != "drive":
@@ -152,4 +153,4 @@ def main(verb: str, target: str, kill_after: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4]))

@@ -30,21 +30,16 @@ def _workflows(prefix: str, given: dict[str, str]) -> Iterator[str]:
 
     settings = load(Path.cwd(), flags={"dir": given.get("--dir")})
     for entry in Index(settings.dir, index_file(settings.root)).entries():
-        if entry.name.startswith(prefix) and entry.name.isprintable() and " " not in entry.name:
-            yield entry.name
+        name = entry.name or ""
+        if name and name.startswith(prefix) and name.isprintable() and " " not in name:
+            yield name
 
 
 def _runs(prefix: str, given: dict[str, str]) -> Iterator[str]:
-    import sqlite3  # the store itself takes longer to import than there is time
-    from contextlib import closing
-
     from flowstone.settings import load
-    from flowstone.storage.sqlite.statements import IDS_WITH_PREFIX
+    from flowstone.storage.sqlite.ids import ids_with_prefix
 
     if prefix.startswith("@"):
         yield from (sign for sign in _SIGNS if sign.startswith(prefix))
         return
-    path = load(Path.cwd(), flags={"db": given.get("--db")}).db
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-        for (run_id,) in connection.execute(IDS_WITH_PREFIX, {"prefix": prefix.lower(), "limit": MOST}).fetchall():
-            yield run_id
+    yield from ids_with_prefix(load(Path.cwd(), flags={"db": given.get("--db")}).db, prefix.lower(), limit=MOST)

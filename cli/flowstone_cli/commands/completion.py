@@ -91,7 +91,8 @@ def _script(ctx: typer.Context) -> str:
         if any(param.param_type_name == "argument" and "RUN" in str(param.metavar) for param in verb.params)
     ]
     options = "\n".join(
-        f'            {name}) COMPREPLY=($(compgen -W "{" ".join(_options(verb))}" -- "$word")) ;;' for name, verb in verbs.items()
+        f'            {name}) COMPREPLY=($(compgen -W "{" ".join(_options(verb))}" -- "$word")) ;;'
+        for name, verb in verbs.items()
     )
     return _BASH.format(
         files=_FILES,

@@ -39,7 +39,7 @@ def _values(settings: Settings) -> list[tuple[str, Any, str]]:
     found = []
     for name, origin in settings.origins.items():
         value = getattr(settings, name)
-        found.append((name, value if isinstance(value, int | dict) or value is None else str(value), origin))
+        found.append((name, value if isinstance(value, int | dict | list) or value is None else str(value), origin))
     return found
 
 
@@ -70,4 +70,4 @@ def _people(settings: Settings, out: Stream) -> str:
 
 
 def _text(value: Any) -> str:
-    return "-" if value is None or value == {} else value if isinstance(value, str) else json_text.compact(value)
+    return "-" if value is None or value in ({}, []) else value if isinstance(value, str) else json_text.compact(value)

@@ -42,7 +42,7 @@ def _known(session: Session, text: str) -> dict[str, Any]:
 
     form, at = _parts(session, text)
     row = session.find(form)
-    events = session.store().events(row.id)
+    events = session.events(row.id)
     return state_at(row, events, event_number(at, events, session.short(row.id)))
 
 

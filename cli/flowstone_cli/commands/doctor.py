@@ -106,7 +106,9 @@ def _owners(session: Session, rows: list[RunRow]) -> Iterator[Finding]:
         yield Finding("owners", "warning", f"run {row.id} ({row.workflow}): its process (pid {pid}) is gone", "flow recover")
     for row in unknown:
         host = session.owners.facts(row.owner or "").host
-        yield Finding("owners", "note", f"run {row.id} ({row.workflow}): whether its process on {host or 'another host'} lives is not known")
+        yield Finding(
+            "owners", "note", f"run {row.id} ({row.workflow}): whether its process on {host or 'another host'} lives is not known"
+        )
     if not (dead or unknown):
         yield Finding("owners", "ok", f"{count(len(lives), 'run')} executed now" if lives else "no run is executed now")
 
@@ -123,7 +125,7 @@ def _workflows(session: Session) -> Iterator[Finding]:
     with Capture(lambda _stream, text: session.tell(clean(text))) as capture:
         session.out.file, err.file = capture.answer, capture.talk
         for entry in entries:
-            if entry.error is not None:
+            if entry.name is None or entry.error is not None:
                 broken.append(Finding("workflows", "failed", f"{entry.file}: {entry.error}", f"python {entry.file}"))
                 continue
             try:

@@ -33,6 +33,9 @@ it is; names are fixed, fields may be added.
   flow.state/1     state               flow.logs/1      logs
   flow.output/1    output              flow.list/1      list
   flow.show/1      show                flow.config/1    config
+  flow.check/1     check               flow.diff/1      diff, state --diff
+  flow.doctor/1    doctor              flow.audit/1     audit
+  flow.delete/1    delete              flow.prune/1     prune
   flow.error/1     on stderr, when a command is refused (exit 2, 64 and above);
                    stdout is then empty
 
@@ -40,6 +43,11 @@ Every field is always there, null when unknown. Instants are RFC 3339 in UTC wit
 milliseconds, durations whole milliseconds (..._ms), ids whole, integers beyond
 2^53 text. `phase` says what a run is doing, `next` the command to type. Control
 characters are escaped. --jsonl prints one object per line, as it comes (logs).
+
+Values of fields that look like secrets (*password*, *token*, *secret*,
+authorization, and those that the setting secrets adds) are shown as three dots,
+here, on the screen and in exports, unless --reveal is given. flow run and flow
+output print the output itself as it is.
 
   flow run deploy --input v.json --json 2>/dev/null | jq -r '.phase, .next'
 """
@@ -86,7 +94,8 @@ A sleep longer than park_after (60s) parks the run: exit 8, and `flow resume` or
 
 def _exit_codes() -> str:
     width = max(len(name) for _, name, _ in exit_codes.TABLE)
-    return "".join(f"{code:>3}  {name:<{width}}  {when}\n" for code, name, when in exit_codes.TABLE)
+    table = "".join(f"{code:>3}  {name:<{width}}  {when}\n" for code, name, when in exit_codes.TABLE)
+    return f"{table}\nflow help CODE says more: why it comes, and what to type next.\n"
 
 
 TOPICS = {"exit-codes": _exit_codes(), "json": _JSON, "environment": _ENVIRONMENT, "time": _TIME, "ids": _IDS}
@@ -96,18 +105,29 @@ TOPICS = {"exit-codes": _exit_codes(), "json": _JSON, "environment": _ENVIRONMEN
 def command(
     ctx: typer.Context,
     topic: Annotated[
-        str | None, typer.Argument(metavar="[TOPIC]", help=f"A verb, {', '.join(TOPICS)}.", show_default=False)
+        str | None, typer.Argument(metavar="[TOPIC]", help=f"A verb, an exit code, {', '.join(TOPICS)}.", show_default=False)
     ] = None,
 ) -> int:
-    """Explain a verb, or exit-codes, json, environment, time, ids."""
+    """Explain a verb, an exit code, or exit-codes, json, environment, time, ids."""
     session: Session = ctx.obj
     session.out.write(_page(ctx, topic))
     return 0
 
 
+def _exit_page(text: str) -> str:
+    from flowstone_cli.commands.exit_pages import page
+
+    codes = [code for code, _, _ in exit_codes.TABLE]
+    if int(text) not in codes:
+        raise UsageError(f"flow never exits with {text}", hint="flow help exit-codes")
+    return page(int(text))
+
+
 def _page(ctx: typer.Context, topic: str | None) -> str:
     if topic in TOPICS:
         return TOPICS[topic]
+    if topic is not None and topic.isdecimal():
+        return _exit_page(topic)
     root = ctx.parent
     assert root is not None
     if topic is None:

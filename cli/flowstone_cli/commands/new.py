@@ -13,7 +13,9 @@ from flowstone_cli.session import Session
 
 def command(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits and _; the file is named like it.", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Letters, digits and _; the file is named like it.", show_default=False)
+    ],
 ) -> int:
     """Make a new workflow, with one step to begin with, in a file of its own."""
     from flowstone.authoring.names import Index

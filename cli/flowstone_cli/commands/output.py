@@ -24,7 +24,7 @@ def command(
     """
     session: Session = ctx.obj
     row = session.find(run)
-    view = session.view(row, session.err)
+    view = session.view(row, session.err, reveal=True)
     code = exit_codes.OK
     if step is None:
         code, value = exit_codes.of_run(row.status, view.ledger.error), view.ledger.output
@@ -36,7 +36,7 @@ def command(
     elif code == exit_codes.OK:
         session.out.write(value if raw and isinstance(value, str) else _text(value, session))
     if code != exit_codes.OK:
-        session.tell(outcome.block(view, session.err))
+        session.tell(outcome.block(session.view(row, session.err), session.err))
     return code
 
 

@@ -21,7 +21,8 @@ def command(
         str | None, typer.Option("--older", metavar="DUR", help="Only what ended so long ago.", show_default=False)
     ] = None,
     status: Annotated[
-        str | None, typer.Option("--status", metavar="STATUS", help="Only completed, failed or cancelled ones.", show_default=False)
+        str | None,
+        typer.Option("--status", metavar="STATUS", help="Only completed, failed or cancelled ones.", show_default=False),
     ] = None,
     keep: Annotated[
         int | None, typer.Option("--keep", metavar="N", help="Keep the newest N of each workflow.", min=0, show_default=False)
@@ -46,7 +47,9 @@ def command(
     doomed = weighed(session, _chosen(session, age, status, keep))
     if doomed and not (yes or dry_run):
         words = f"{count(len(doomed), 'run')} ({size(sum(one.bytes for one in doomed))})"
-        session.ask(f"delete {words} for good?", f"{words} would be deleted: say --yes, or --dry-run to see them", "flow prune --yes")
+        session.ask(
+            f"delete {words} for good?", f"{words} would be deleted: say --yes, or --dry-run to see them", "flow prune --yes"
+        )
     return carry_out(session, doomed, "prune", dry_run=dry_run, vacuum=vacuum)
 
 

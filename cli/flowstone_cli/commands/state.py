@@ -25,7 +25,7 @@ def command(
 
     session: Session = ctx.obj
     row = session.find(run)
-    events = session.store().events(row.id)
+    events = session.events(row.id)
     out, short = session.out, session.short(row.id)
     known = state_at(row, events, event_number("-1" if at is None else at, events, short))
     before = None if diff is None else state_at(row, events, event_number(diff, events, short))

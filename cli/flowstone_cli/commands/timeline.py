@@ -67,7 +67,8 @@ def command(
         from flowstone_cli.commands.timeline_follow import follow_run
 
         return follow_run(session, row, Look(everything=all, only=only, step=step, expand=expand), jsonl=jsonl, wait=follow)
-    view = session.view(row, session.out)
+    # The drawing shows no values: it need not look for secrets.
+    view = session.view(row, session.out, reveal=not (session.options.json or events or at is not None))
     out, seen = session.out, view.events
     if at is not None:
         from flowstone.journal.points import event_number

@@ -34,7 +34,7 @@ def follow_run(session: Session, row: RunRow, look: Look, *, jsonl: bool, wait: 
 def _objects(session: Session, row: RunRow, *, wait: bool) -> None:
     seen = -1
     for _ in session.follow(row.id) if wait else (row,):
-        events = session.store().events(row.id, after=seen)
+        events = session.events(row.id, after=seen)
         if events:
             session.out.write("".join(json_text.document(event_document(event)) for event in events))
             seen = events[-1].n

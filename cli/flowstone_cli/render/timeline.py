@@ -108,7 +108,7 @@ def _selected(rows: list[Row], look: Look, end: int) -> list[Row]:
 
 def _window(view: RunView, look: Look) -> tuple[int, int]:
     """From when to when the axis goes."""
-    until = _end(view)
+    until = end_of(view)
     start = view.row.created_at if look.since is None else max(view.row.created_at, look.since)
     return start, until if look.until is None else min(until, look.until)
 
@@ -122,7 +122,7 @@ def _clipped(intervals: Iterable[tuple[int, int]], start: int, end: int) -> list
     return [(max(start, one), min(end, other)) for one, other in intervals if other >= start and one <= end]
 
 
-def _end(view: RunView) -> int:
+def end_of(view: RunView) -> int:
     """Until when the axis goes: the run's end, now while something may still come, else its last event."""
     if view.row.finished_at is not None:
         return view.row.finished_at

@@ -1,4 +1,4 @@
-"""NAME: say what it does.
+"""A new workflow, NAME: say here what it is for.
 
 flow run NAME --set name=Ana
 """

@@ -13,9 +13,9 @@ def reserve(item: str) -> str:
     return f"reserved {item}"
 
 
-def release(done: Done[str, str]) -> None:
+def release(done: Done[str, str]) -> str:
     """Undo `reserve`; called if the run fails or is cancelled later."""
-    print(f"released {done.args[0]}")
+    return f"released {done.args[0]}"
 
 
 def charge(amount: int) -> str:

@@ -4,6 +4,7 @@ The body runs in a thread of its own, never at the same time as the body's loop:
 """
 
 import logging
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -19,7 +20,7 @@ from flowstone.authoring.fan_out import MapResult
 from flowstone.authoring.flow import Flow
 from flowstone.authoring.requests import Site
 from flowstone.authoring.shell import ShellResult
-from flowstone.authoring.sites import placed_at, site_of_caller
+from flowstone.authoring.sites import handling, placed_at, site_of_caller
 from flowstone.authoring.wait_verbs import Approvers
 from flowstone.interrupts import Misuse
 
@@ -223,6 +224,7 @@ class Baton:
         self._thread: threading.Thread | None = None
         self._ended: tuple[bool, Any] = (False, None)
         self._site: Site | None = None
+        self._handled: BaseException | None = None
 
     async def run(self, function: Callable[..., Any], flow: Flow, *args: Any, **named: Any) -> Any:
         """Run the body to its end; this coroutine is the body as its loop sees it."""
@@ -245,10 +247,11 @@ class Baton:
 
     async def _carried_out(self, call: Callable[[Flow], Any], flow: Flow) -> tuple[bool, Any]:
         try:
-            with placed_at(self._site):
-                value = call(flow)
-            if isinstance(value, Coroutine):
-                value = await value
+            with handling(self._handled):
+                with placed_at(self._site):
+                    value = call(flow)
+                if isinstance(value, Coroutine):
+                    value = await value
         except BaseException as error:
             return False, error
         return True, value
@@ -265,7 +268,7 @@ class Baton:
                 f"flow was called from a thread that the body started ({site})",
                 hint="call it from the body itself; what is to run at the same time is a step, or flow.map",
             )
-        self._site = site
+        self._site, self._handled = site, sys.exc_info()[1]
         self._calls.put(call)
         returned, value = self._replies.get()
         if not returned:

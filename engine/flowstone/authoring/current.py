@@ -1,11 +1,12 @@
 """What code inside a step can ask: which step and attempt it is. `current_step()` of the authors' API."""
 
+import json
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from flowstone.errors import FlowMisuse
+from flowstone.errors import FlowMisuse, ValueRefused
 from flowstone.identity import invocation_id
 
 
@@ -40,8 +41,15 @@ class CurrentStep:
         return None if self.predecessor_key is None else invocation_id(self.run_id, self.predecessor_key)
 
     def note(self, **fields: Any) -> None:
-        """Keep plain JSON fields with the attempt, such as a cost or a count; shown in the timeline."""
-        self.notes.update(fields)
+        """Keep plain JSON fields with the attempt, such as a cost or a count; shown in the timeline. Raises ValueRefused."""
+        for name, value in fields.items():
+            try:
+                self.notes[name] = json.loads(json.dumps(value, allow_nan=False))  # a copy: the author's may change
+            except (TypeError, ValueError, RecursionError) as error:
+                raise ValueRefused(
+                    f'note "{name}" of step "{self.key}" is no plain JSON: {error}',
+                    hint=f"give text or a number, as in {name}=str(value)",
+                ) from None
 
     def branch(self, key: str) -> None:
         """In a node of a graph: choose what comes next by `next`. The last call wins. Raises FlowMisuse elsewhere."""

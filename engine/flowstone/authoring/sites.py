@@ -1,4 +1,4 @@
-"""Where the author's code made a call: the nearest frame outside of the Flow's own files."""
+"""Where the author's code made a call: the nearest frame outside of the Flow's own files, and the error that it handles there."""
 
 import sys
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ _OURS = tuple(
     str(Path(__file__).with_name(name)) for name in ("sites.py", "flow.py", "step_verbs.py", "wait_verbs.py", "blocking.py")
 )
 _PLACED: ContextVar[Site | None] = ContextVar("flowstone_site", default=None)
+_HANDLED: ContextVar[BaseException | None] = ContextVar("flowstone_handled", default=None)
 
 
 def site_of_caller() -> Site:
@@ -33,3 +34,18 @@ def placed_at(site: Site | None) -> Iterator[None]:
         yield
     finally:
         _PLACED.reset(before)
+
+
+def handled_by_caller() -> tuple[BaseException, ...]:
+    """The errors in whose `except` or `finally` the author's code is: here, in the thread of a `def` body, where its task was made."""
+    return tuple(error for error in (sys.exc_info()[1], _HANDLED.get()) if error is not None)
+
+
+@contextmanager
+def handling(error: BaseException | None) -> Iterator[None]:
+    """Calls made in this block, and tasks made in it, belong to the author's handling of `error`."""
+    before = _HANDLED.set(error)
+    try:
+        yield
+    finally:
+        _HANDLED.reset(before)

@@ -9,6 +9,7 @@ from typing import Any
 from flowstone.journal.events import MAIL, Event, Kind
 from flowstone.journal.operations import Attempt, Operation
 from flowstone.journal.states import Status, StepStatus
+from flowstone.journal.vanished import cut_off_at, seen_at
 
 
 class Ledger:
@@ -101,8 +102,10 @@ class Ledger:
         for operation in list(self.operations.values()):
             if operation.key in cut["again"]:
                 _reopen(operation)
-            elif (operation.asked_n >= cut["n"] and operation.key not in cut["keep"]) or (
-                operation.of_body and (operation.completion is None or operation.completion.n not in numbers)
+            elif operation.of_body and (
+                (operation.asked_n >= cut["n"] and operation.key not in cut["keep"])
+                or operation.completion is None
+                or operation.completion.n not in numbers
             ):
                 self._drop(operation)
         for own in [one for one in self.operations.values() if not one.of_body and _of(one) not in self.operations]:
@@ -355,23 +358,6 @@ class Ledger:
 
     def _run_cancel_requested(self, event: Event) -> None:
         self.cancel_request = event
-
-
-def seen_at(interrupted: Event, written_at: int) -> int | None:
-    """When a process that vanished was last known to live, by run.interrupted, else by its last event; None if it was stopped."""
-    body = interrupted.body()
-    if body.get("code") != "VANISHED":
-        return None
-    seen: int | None = body.get("seen_at")
-    return written_at if seen is None else seen
-
-
-def cut_off_at(start_at: int, found_at: int, seen_at: int | None) -> int:
-    """When an attempt ended that was cut off: nobody wrote that down if its process vanished.
-
-    Then it is when the process was last known to live, if that is after the start; else when it was found out.
-    """
-    return found_at if seen_at is None or seen_at <= start_at else seen_at
 
 
 def _of(own: Operation) -> str | None:

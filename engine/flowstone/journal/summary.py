@@ -72,7 +72,9 @@ class Index:
         """JSON text of all that the run waits for."""
         if self.interrupted or not (self.waits or self.stopped):
             return "[]"
-        return json.dumps([*self.waits.values(), *self.stopped], separators=(",", ":"), ensure_ascii=False)
+        text = json.dumps([*self.waits.values(), *self.stopped], separators=(",", ":"), ensure_ascii=False)
+        # A message may name a file whose name is no text: half a surrogate pair, which only the escape can hold.
+        return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _is_own(step: str | None, waits: dict[str, Wait]) -> bool:

@@ -8,7 +8,8 @@ from flowstone.clock import to_rfc3339
 from flowstone.journal.documents import WITH_FUNCTION, Document, instant, milliseconds, run_document
 from flowstone.journal.events import MAIL, Event, Kind
 from flowstone.journal.facts import RunFacts
-from flowstone.journal.ledger import Ledger, cut_off_at, seen_at
+from flowstone.journal.ledger import Ledger
+from flowstone.journal.vanished import cut_off_at, seen_at
 
 OWN = frozenset({"undo", "on_error"})
 """Kinds of the engine's own steps, which the body did not ask for."""

@@ -222,6 +222,8 @@ class Pass:
                 self._attempts.spawn(self._children.begin(asked), asked.key)
             elif isinstance(asked, Asked) and record.is_gate:
                 self._mail_read = -1
+            elif isinstance(asked, AskedStep):
+                self._start_attempt(asked)
             else:
                 self._attempts.start(asked)
 
@@ -231,7 +233,7 @@ class Pass:
             seen = self._ledger.mail
             drafts = self._unread_cancel()
             for asked in self._waiting(AskedApproval):
-                drafts += asked.read(asked.record, self._clock.now())
+                drafts += asked.read(asked.record, self._clock.now(), self._body.user)
             for step in self._waiting(AskedStep):
                 drafts += resolution(step.record)
             if drafts and not await self._writer.append_alone(drafts, Change(seen_mail=seen)):
@@ -260,7 +262,8 @@ class Pass:
 
     def _worth_waiting_for(self) -> int | None:
         """The instant this process waits for: a sleep or a retry soon enough; a person is not waited for."""
-        dues = [due for operation in self._ledger.waits.values() if (due := _due(operation)) is not None]
+        waits = [operation for key, operation in self._ledger.waits.items() if key not in self._missing]
+        dues = [due for operation in waits if (due := _due(operation)) is not None]
         if not dues:
             return None
         limit = self._park_after

@@ -98,9 +98,9 @@ def decide(word: Word, run: RunRow, events: Sequence[Event], now: int, scopes: M
     opened, number = gate.opened, gate.last.number
     name = typed_name(gate.key, gate.name)
     if gate.completion is not None:
-        return _again(word, name, gate.completion.body(), gate.completion.at, "outcome")
+        return _again(word, name, gate.completion.body(), gate.completion.at, "outcome", opened["schema"])
     if gate.answer is not None and gate.answer.attempt == number:
-        return _again(word, name, gate.answer.body(), gate.answer.at, "decision")
+        return _again(word, name, gate.answer.body(), gate.answer.at, "decision", opened["schema"])
     if run.status in SETTLED:
         raise AlreadyAnswered(f'the gate "{name}" is closed: run {run.id} is {run.status}', hint=f"flow status {run.id}")
     deadline: int | None = opened["deadline"]
@@ -109,7 +109,7 @@ def decide(word: Word, run: RunRow, events: Sequence[Event], now: int, scopes: M
     refuse_by_policy(opened, name, word.by, run.user, scopes)
     data = word.data
     if word.yes:
-        data = _filled(data, opened["schema"])
+        data = filled(data, opened["schema"])
         violations = violations_of(data, opened["schema"])
         if violations:
             raise BadData(
@@ -127,7 +127,9 @@ def decide(word: Word, run: RunRow, events: Sequence[Event], now: int, scopes: M
     ]
 
 
-def early_word(word: Word, run: RunRow, events: Sequence[Event], reason: str) -> list[Draft]:
+def early_word(
+    word: Word, run: RunRow, events: Sequence[Event], reason: str, scopes: Mapping[str, Sequence[str]]
+) -> list[Draft]:
     """The mail for a gate that the run has not reached; policy and data are checked when it opens."""
     if run.status in SETTLED:
         raise AlreadyAnswered(f"run {run.id} is {run.status}: it reaches no gate any more", hint=f"flow status {run.id}")
@@ -137,14 +139,17 @@ def early_word(word: Word, run: RunRow, events: Sequence[Event], reason: str) ->
     key = key_of("approve:", "", name, int(occurrence))
     before = Ledger(events).early.get(key)
     if before is not None:
-        return _again(word, reason, before.body(), before.at, "decision")
-    said = body_text(name=name, decision=word.decision, data=word.data, comment=word.comment, by=word.by)
+        return _again(word, reason, before.body(), before.at, "decision", None)
+    mine = sorted(scope for scope, users in scopes.items() if word.by["user"] in users)
+    said = body_text(name=name, decision=word.decision, data=word.data, comment=word.comment, by=word.by, scopes=mine)
     return [Draft(Kind.GATE_ANSWERED, key, 1, said)]
 
 
-def _again(word: Word, name: str, body: Mapping[str, Any], at: int, field: str) -> list[Draft]:
+def _again(
+    word: Word, name: str, body: Mapping[str, Any], at: int, field: str, schema: Mapping[str, Any] | None
+) -> list[Draft]:
     outcome = body[field]
-    same_data = word.data is None or word.data == body["data"]
+    same_data = word.data is None or body["data"] in (word.data, filled(word.data, schema))
     if outcome == word.decision and (not word.yes or same_data):
         return []
     by = (body.get("by") or {}).get("user")
@@ -169,7 +174,7 @@ def refuse_by_policy(
         )
 
 
-def _filled(data: Any, schema: Mapping[str, Any] | None) -> Any:
+def filled(data: Any, schema: Mapping[str, Any] | None) -> Any:
     """The data of a yes: `approved` is what the verb said already."""
     if schema is None:
         return data

@@ -6,7 +6,6 @@ Not here: starting anything, writing anything, waiting for anything. `replay` al
 import asyncio
 import inspect
 import logging
-import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from random import Random
@@ -25,7 +24,7 @@ from flowstone.authoring.requests import (
     StepRequest,
     SuspendRequest,
 )
-from flowstone.authoring.sites import site_of_caller
+from flowstone.authoring.sites import handled_by_caller, site_of_caller
 from flowstone.errors import NotFound
 from flowstone.identity import INVOCATIONS
 from flowstone.interrupts import Divergence, Interrupt, Misuse, PassOver, RunCancelled
@@ -361,7 +360,10 @@ class Body:
 
 def _is_cleaning_up() -> bool:
     """Whether the calling code handles RunCancelled right now: in its `except` or `finally`, where it may still run steps."""
-    error = sys.exc_info()[1]
+    return any(_comes_of_cancel(error) for error in handled_by_caller())
+
+
+def _comes_of_cancel(error: BaseException | None) -> bool:
     while error is not None:
         if isinstance(error, RunCancelled):
             return True

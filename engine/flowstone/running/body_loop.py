@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from types import FrameType
 from typing import Any, NoReturn
 
+from flowstone.authoring.sites import handling
 from flowstone.errors import FlowMisuse
 from flowstone.journal.keys import child_branch, key_of
 
@@ -115,6 +116,10 @@ class BodyLoop(asyncio.AbstractEventLoop):
                 hint="make them tasks first: as_completed([asyncio.create_task(c) for c in ...])",
             )
         parent = self.current_branch()
+        handled = sys.exc_info()[1]
+        if handled is not None and context is None:  # a task made in a cleanup belongs to it
+            with handling(handled):
+                context = contextvars.copy_context()
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=None if name is None else str(name), context=context)
         self._branches[task] = self.root if parent is None else parent.child()
         return task

@@ -65,7 +65,7 @@ def failed(error: dict[str, Any]) -> Ending:
 
 def crash_loop(ledger: Ledger) -> Ending:
     """The ending of a run whose process dies again and again in the same step."""
-    step = ledger.current
+    step = (ledger.current or "").removesuffix(":on_error") or None
     message = f'the process died {ledger.deaths} times in a row in step "{step}"'
     error = {"type": "CrashLoop", "message": message, "code": "CRASH_LOOP", "step": step, "trace": "", "site": None}
     return failed(error)

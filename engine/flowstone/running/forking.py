@@ -29,6 +29,8 @@ class Forking:
     owners: Owners
     clock: Clock
     program: Callable[[RunRow, Any], Program]
+    plan: Callable[[str], dict[str, Any]]
+    """What run.created keeps of a workflow's plan."""
     log: Callable[[int, str], None]
 
     def fork(self, row: RunRow, step: str, data: Any, user: str) -> RunRow:
@@ -46,6 +48,7 @@ class Forking:
             "wire": {"type": "fork", "user": user, "host": by["host"], "parent_run": None, "parent_step": None},
             "key": None,
             "fork": {"run": row.id, "step": step, "n": point},
+            **self.plan(row.workflow),
         }
         begin = [Draft(Kind.RUN_CREATED, text=body_text(**created)), claimed(self.owners.enlist(), 1)]
         drafts = [*begin, *copied(events, ledger, point)]

@@ -5,7 +5,7 @@ from typing import Any
 from flowstone.errors import UsageError
 from flowstone.journal.cut import cut_at, cut_at_failure, undo_again
 from flowstone.journal.ledger import Ledger
-from flowstone.journal.states import Status
+from flowstone.journal.states import Status, StepStatus
 from flowstone.ports import RunRow
 
 
@@ -23,4 +23,27 @@ def reopening_cut(row: RunRow, ledger: Ledger, step: str | None) -> dict[str, An
         raise UsageError(
             f"run {row.id} has undone what it did: it cannot go on from there", hint=f"flow fork {row.id} --from STEP"
         )
-    return cut_at(ledger, step) if step is not None else cut_at_failure(ledger, (ledger.error or {}).get("step"))
+    if step is not None:
+        return _without_undone(ledger, cut_at(ledger, step))
+    failed = (ledger.error or {}).get("step")
+    return _without_undone(ledger, _with_siblings(ledger, cut_at_failure(ledger, failed)))
+
+
+def _with_siblings(ledger: Ledger, cut: dict[str, Any]) -> dict[str, Any]:
+    """Keep too what was asked for together with the step that failed and has succeeded: it knew nothing of that failure."""
+    failed = ledger.operations.get(cut["step"] or "")
+    if failed is None:
+        return cut
+    together = {
+        operation.completion.n: operation.key
+        for operation in ledger.operations.values()
+        if operation.of_body and operation.asked_n > failed.asked_n and operation.completion is not None
+        if operation.status is StepStatus.SUCCEEDED and operation.opened["predecessor"] == failed.opened["predecessor"]
+    }
+    return {**cut, "late": sorted({*cut["late"], *together}), "keep": list(dict.fromkeys([*cut["keep"], *together.values()]))}
+
+
+def _without_undone(ledger: Ledger, cut: dict[str, Any]) -> dict[str, Any]:
+    """Keep nothing late that a race has lost and undone: it may win this time."""
+    undone = {event.n for event in ledger.completions if f"{event.step}:undo" in ledger.operations}
+    return {**cut, "late": [n for n in cut["late"] if n not in undone]}

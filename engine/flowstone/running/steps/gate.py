@@ -8,9 +8,10 @@ from typing import Any
 from flowstone.authoring.answers import Answer
 from flowstone.authoring.requests import ApprovalRequest, SuspendRequest
 from flowstone.clock import to_datetime
-from flowstone.errors import BadData
+from flowstone.errors import BadData, NotAllowed
 from flowstone.journal.events import Draft, Event, Kind, body_text
 from flowstone.journal.operations import Operation
+from flowstone.running.answering import filled, refuse_by_policy
 from flowstone.running.steps.asked import Asked
 from flowstone.values.codec import UNANNOTATED, fits, restore, schema_of
 
@@ -43,10 +44,14 @@ class AskedSuspend(Asked[SuspendRequest]):
 class AskedApproval(Asked[ApprovalRequest]):
     """A question to a person."""
 
-    __slots__ = ()
+    __slots__ = ("_schema",)
 
     kind = "approval"
     prefix = "approve:"
+
+    def __init__(self, *place: Any) -> None:
+        super().__init__(*place)
+        self._schema = schema_of(self.annotation)  # at the call: a type that has none is the body's failure
 
     @property
     def annotation(self) -> Any:
@@ -66,7 +71,7 @@ class AskedApproval(Asked[ApprovalRequest]):
             body_text(
                 **self.place(),
                 **({"again": True} if number > 1 else {}),
-                schema=schema_of(self.annotation),
+                schema=self._schema,
                 approvers=self.request.approvers,
                 scope=self.request.scope,
                 deadline=deadline,
@@ -75,7 +80,7 @@ class AskedApproval(Asked[ApprovalRequest]):
             ),
         )
 
-    def read(self, record: Operation, now: int) -> list[Draft]:
+    def read(self, record: Operation, now: int, initiator: str) -> list[Draft]:
         """What follows from the gate's mail and the instant: nothing yet, its closing, or a refusal and a new round.
 
         An answer that was taken before the deadline counts even if it is read after it.
@@ -83,22 +88,27 @@ class AskedApproval(Asked[ApprovalRequest]):
         answer, number = record.answer, record.last.number
         deadline: int | None = record.opened["deadline"]
         if answer is not None and answer.attempt == number:
-            return self._judged(answer, number, deadline)
+            return self._judged(answer, number, record.opened, initiator)
         if deadline is not None and now >= deadline:
             return [closing(self.key, number, "expired", at=deadline)]
         return []
 
-    def _judged(self, answer: Event, number: int, deadline: int | None) -> list[Draft]:
+    def _judged(self, answer: Event, number: int, opened: dict[str, Any], initiator: str) -> list[Draft]:
         body = answer.body()
-        if body["decision"] == "approved":
-            try:
+        try:
+            if "scopes" in body:  # it was given before the gate opened, when nobody knew the gate's policy and schema
+                user = body["by"]["user"]
+                refuse_by_policy(opened, self.name, body["by"], initiator, dict.fromkeys(body["scopes"], (user,)))
+                if body["decision"] == "approved":
+                    body["data"] = filled(body["data"], opened["schema"])
+            if body["decision"] == "approved":
                 fits(body["data"], self.annotation, where=f'the gate "{self.name}"')
-            except BadData as refusal:
-                error = {"message": refusal.message, "details": list(refusal.details)}
-                return [
-                    Draft(Kind.GATE_REFUSED, self.key, number, body_text(error=error)),
-                    self._round(number + 1, deadline),
-                ]
+        except (BadData, NotAllowed) as refusal:
+            error = {"message": refusal.message, "details": list(refusal.details)}
+            return [
+                Draft(Kind.GATE_REFUSED, self.key, number, body_text(error=error)),
+                self._round(number + 1, opened["deadline"]),
+            ]
         return [
             closing(
                 self.key,

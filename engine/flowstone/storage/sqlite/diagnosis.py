@@ -73,7 +73,9 @@ def file_system(kind: str | None) -> Finding:
         said = f"{kind} is a network file system: locks do not hold on it, and runs would be lost"
         return Finding("file system", "failed", said, "flow config show; name a local file with --db PATH")
     if kind.startswith("fuse"):
-        return Finding("file system", "warning", f"{kind}: whether locks hold on it is not known", "name a local file with --db PATH")
+        return Finding(
+            "file system", "warning", f"{kind}: whether locks hold on it is not known", "name a local file with --db PATH"
+        )
     if kind in ("tmpfs", "ramfs"):
         return Finding("file system", "warning", f"{kind} is memory: what is recorded is gone when the machine stops")
     return Finding("file system", "ok", kind)
@@ -121,7 +123,9 @@ def _inside(path: Path) -> list[Finding]:
             return connection.execute(statement).fetchall()[0][0]
 
         if value(statements.APPLICATION_ID) != APPLICATION_ID:
-            return [Finding("database", "failed", f"{path} is a database of another program", "name the right file with --db PATH")]
+            return [
+                Finding("database", "failed", f"{path} is a database of another program", "name the right file with --db PATH")
+            ]
         said = str(value(statements.QUICK_CHECK))
         had, mode = value(statements.USER_VERSION), value(statements.JOURNAL_MODE)
     found = [
@@ -132,7 +136,9 @@ def _inside(path: Path) -> list[Finding]:
     if had == len(MIGRATIONS):
         found.append(Finding("schema", "ok", f"version {had}"))
     else:
-        found.append(Finding("schema", "failed", f"version {had}; this flow knows {len(MIGRATIONS)}", f"flow db migrate --db {path}"))
+        found.append(
+            Finding("schema", "failed", f"version {had}; this flow knows {len(MIGRATIONS)}", f"flow db migrate --db {path}")
+        )
     wal = beside(path, "-wal")
     size = wal.stat().st_size if wal.exists() else 0
     if mode != "wal":

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import quote_from_bytes
 
 from flowstone.errors import StorageFailed
@@ -109,31 +109,44 @@ def _open_to_read(path: Path, migrations: Sequence[Migration]) -> sqlite3.Connec
 
 
 def _refuse_a_foreign_wal(path: Path) -> None:
-    """Raise StorageFailed if the file has another id with its -wal than alone: SQLite takes any database's -wal for its own.
+    """Raise StorageFailed if the -wal beside the file is another database's: SQLite takes any for the file's own.
 
     Before the first connection that may write, since that one would write the other's pages into the file when it is closed.
     """
     wal = beside(path, "-wal")
     if is_missing_or_empty(wal):
         return
-    try:
-        alone, together = _db_uuid(path, "immutable"), _db_uuid(path, "ro")
+    try:  # twice: while another process moves pages into the file, the file alone may be read askew
+        foreign = _is_foreign(path) and _is_foreign(path)
     except sqlite3.Error:
         return  # what keeps it from being read is told where it is opened
-    if alone is not None and together != alone:
+    if foreign:
         raise StorageFailed(f"{wal} is damaged, or belongs to another database than {path}", hint=f"mv {wal} {wal}.foreign")
 
 
-def _db_uuid(path: Path, access: Literal["ro", "immutable"]) -> str | None:
-    """The id that a database was given when it was made; None if there is no such thing in its pages."""
-    with closing(connect(path, access)) as connection:
-        try:
-            found = connection.execute(statements.DB_UUID).fetchall()
-        except sqlite3.Error as error:
-            if error.sqlite_errorcode in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-                return None
-            raise
-        return str(found[0][0]) if found else None
+def _is_foreign(path: Path) -> bool:
+    """Whether the file with its -wal is not a later state of the file alone: another id, or another event under the same number."""
+    with closing(connect(path, "immutable")) as alone, closing(connect(path, "ro")) as together:
+        ours = _answer(alone, statements.DB_UUID)
+        if not ours:
+            return False
+        if _answer(together, statements.DB_UUID) != ours:
+            return True
+        newest = [answer[0][0] for one in (alone, together) if (answer := _answer(one, statements.NEWEST_EVENT)) and answer[0][0]]
+        if len(newest) < 2:
+            return False
+        before, after = (_answer(one, statements.EVENT_MARK, min(newest)) for one in (alone, together))
+        return bool(before and after) and before != after
+
+
+def _answer(connection: sqlite3.Connection, statement: str, *values: int) -> list[tuple[Any, ...]]:
+    """Rows; none if no such thing is in these pages."""
+    try:
+        return connection.execute(statement, values).fetchall()
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return []
+        raise
 
 
 def connect(path: Path, access: Literal["rw", "ro", "immutable"]) -> sqlite3.Connection:
@@ -185,6 +198,8 @@ def _migrations_had(connection: sqlite3.Connection, path: Path, known: int) -> i
     version: int = connection.execute(statements.USER_VERSION).fetchall()[0][0]
     if application != APPLICATION_ID:
         raise StorageFailed(f"{path} is a database of another program", hint="name the right file with --db PATH")
+    if strange := connection.execute(statements.STRANGE).fetchall():
+        raise StorageFailed(f"{path} has something that no flow has put there: {strange[0][0]}", hint=f"sqlite3 {path} .schema")
     if version > known:
         raise StorageFailed(
             f"{path} has schema version {version}, this flow knows {known}", hint="pip install --upgrade flowstone"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flowstone.storage.sqlite import statements
-from flowstone.storage.sqlite.paths import beside, make_private_file
+from flowstone.storage.sqlite.paths import beside, make_private_file, sync_folder
 from flowstone.storage.sqlite.transaction import transaction
 
 if TYPE_CHECKING:
@@ -132,4 +132,6 @@ def back_up(connection: sqlite3.Connection, path: Path) -> Path:
     unfinished.unlink(missing_ok=True)
     make_private_file(unfinished)
     connection.execute(statements.COPY_INTO, (str(unfinished),)).fetchall()
-    return unfinished.replace(copy)
+    unfinished.replace(copy)
+    sync_folder(path.parent)  # the copy must not be lost with the power when the migration is not
+    return copy

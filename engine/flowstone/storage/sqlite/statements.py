@@ -25,6 +25,13 @@ DATA_VERSION = "pragma data_version"
 APPLICATION_ID = "pragma application_id"
 USER_VERSION = "pragma user_version"
 DB_UUID = "select value from meta where name = 'db_uuid'"
+NEWEST_EVENT = "select max(id) from journal"
+EVENT_MARK = "select run_id, n, crc from journal where id = ?"
+# What would make a plain statement of ours do something else: a trigger on a table, a view or a virtual table in place of one.
+STRANGE = """
+select type || ' ' || quote(name) from sqlite_master
+where tbl_name in ('meta', 'runs', 'journal', 'log', 'audit', 'versions')
+  and (type in ('trigger', 'view') or (type = 'table' and rootpage = 0))"""
 BEGIN = "begin immediate"
 COMMIT = "commit"
 ROLLBACK = "rollback"

@@ -1,0 +1,234 @@
+"""What others may read or put in our way, and what comes in from data: nothing is executed, nothing is followed, all is private."""
+
+import ast
+import json
+import os
+import sqlite3
+import stat
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crash import judge
+from crash.shapes import SOURCE
+from crash.test_values import HOSTILE, harmless
+from crash.warm import REPOSITORY, Ended, Warm
+
+Flow = Callable[..., Ended]
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
+    before = os.umask(0)  # the worst one, inherited by every command
+    warm = Warm(tmp_path_factory.mktemp("outputs"))
+    os.umask(before)
+    yield warm
+    warm.close()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    (root / "workflows").mkdir(parents=True)
+    (root / "workflows" / "work.py").write_text(SOURCE)
+    (root / "effects").touch()
+    return root
+
+
+@pytest.fixture
+def flow(warm: Warm, root: Path) -> Flow:
+    """Run a command in the project."""
+    return lambda *words: warm.flow(root, *words)
+
+
+# files
+
+
+def test_whatever_the_umask_all_that_we_write_is_private(flow: Flow, root: Path) -> None:
+    for words in (("run", "gate"), ("approve", "@last", "ok"), ("run", "three"), ("list",)):
+        assert flow(*words).code in (0, 8)
+    assert flow("export", "@last", "-o", "export.json").code == 0
+    assert flow("backup", "copy.db").code == 0
+    made = [*(root / ".flow").rglob("*"), root / "export.json", root / "copy.db"]
+    for path in (root / ".flow", *made):
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if path.name == ".gitignore":
+            continue  # says nothing
+        assert mode == (0o700 if path.is_dir() else 0o600), f"{path}: {mode:o}"
+
+
+@pytest.mark.parametrize("name", [".flow/flow.db-lock", ".flow/flow.db-unfinished", ".flow/index.json", "export.json", "copy.db"])
+def test_a_link_in_our_way_is_never_written_through(flow: Flow, root: Path, tmp_path: Path, name: str) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (root / ".flow").mkdir(mode=0o700)
+    (root / name).symlink_to(victim)
+    ended = [flow("run", "three"), flow("list"), flow("export", "@last", "-o", "export.json"), flow("backup", "copy.db")]
+    assert {one.code for one in ended} <= {0, 2, 66, 74, 77}, ended
+    assert victim.read_text() == "precious"
+
+
+def test_an_answer_is_recorded_with_who_gave_it_and_from_where(flow: Flow, root: Path) -> None:
+    flow("run", "gate")
+    assert flow("approve", "@last", "ok").code == 0
+    [(_, events)] = judge.read(root)
+    by = next(event.body()["by"] for event in events if event.kind == "gate.answered")
+    assert by["user"] == "ana"
+    assert by["uid"] == os.getuid()
+    assert by["host"]
+    assert {"sudo_user", "tty"} <= set(by)
+    audit = json.loads(flow("audit", "@last", "--json").out)
+    assert "approve" in json.dumps(audit)
+
+
+# code
+
+SOURCES = sorted([*(REPOSITORY / "engine" / "flowstone").rglob("*.py"), *(REPOSITORY / "cli" / "flowstone_cli").rglob("*.py")])
+LOADER = "engine/flowstone/authoring/loader.py"
+"""The one place where text becomes code: the author's own files."""
+BANNED_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "yaml", "jsonpickle"}
+BANNED_CALLS = {"eval", "exec", "__import__", "compile"}
+
+
+def calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
+    """Each call with the last name of what it calls."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call):
+            function = node.func
+            yield function.id if isinstance(function, ast.Name) else function.attr if isinstance(function, ast.Attribute) else "", node
+
+
+def test_nothing_turns_data_into_code() -> None:
+    found = []
+    for path in SOURCES:
+        name = path.relative_to(REPOSITORY).as_posix()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                modules = {alias.name.split(".")[0] for alias in node.names} | {(getattr(node, "module", None) or "").split(".")[0]}
+                found += [f"{name}:{node.lineno}: imports {module}" for module in modules & BANNED_MODULES]
+        for called, node in calls(path):
+            if isinstance(node.func, ast.Name) and called in BANNED_CALLS and name != LOADER:
+                found.append(f"{name}:{node.lineno}: {called}()")
+            if called == "load_extension" or (called == "enable_load_extension"):
+                found.append(f"{name}:{node.lineno}: {called}()")
+            if any(keyword.arg == "shell" for keyword in node.keywords) or (called in ("system", "popen") and "os" in ast.dump(node.func)):
+                found.append(f"{name}:{node.lineno}: a shell")
+    assert found == []
+
+
+def test_no_statement_is_put_together_from_values() -> None:
+    """What is executed is a constant, or a name for one; the two numbers that a pragma takes are formatted as numbers."""
+    found = []
+    for path in SOURCES:
+        name = path.relative_to(REPOSITORY).as_posix()
+        for called, node in calls(path):
+            if called not in ("execute", "executemany", "rows", "for_each", "executescript") or not node.args:
+                continue
+            statement = node.args[0]
+            if isinstance(statement, ast.JoinedStr):
+                parts = [part for part in statement.values if isinstance(part, ast.FormattedValue)]
+                if all(part.format_spec is not None and ast.unparse(part.format_spec).strip("f'\"") == "d" for part in parts):
+                    continue
+                found.append(f"{name}:{node.lineno}: {ast.unparse(statement)}")
+            if isinstance(statement, ast.BinOp | ast.Call) and not ast.unparse(statement).startswith("statements."):
+                found.append(f"{name}:{node.lineno}: {ast.unparse(statement)}")
+    assert found == []
+
+
+# a database from a stranger
+
+READING = [
+    ("runs",),
+    ("status", "@last"),
+    ("timeline", "@last"),
+    ("timeline", "@last", "--events"),
+    ("state", "@last"),
+    ("output", "@last"),
+    ("logs", "@last"),
+    ("audit",),
+    ("export", "@last"),
+    ("doctor",),
+]
+DEEDS = {
+    "a trigger that forges": "create trigger evil after insert on journal begin update runs set status = 'completed'; end",
+    "a trigger that refuses": "create trigger evil before update on runs begin select raise(abort, 'no'); end",
+    "a view instead of the runs": "alter table runs rename to old; create view runs as select * from old",
+    "a view without end": (
+        "drop table log; create view log as with recursive c(x) as (select 1 union all select x + 1 from c) "
+        "select x as id, (select id from runs) as run_id, 'a' as step, 1 as attempt, 1 as at, 'out' as stream, 'x' as text from c"
+    ),
+    "a virtual table": "drop table audit; create virtual table audit using fts5(run_id, n, at, action, by)",
+    "waiting that is no JSON": "update runs set waiting = 'x['",
+    "an error that is no JSON": "update runs set error = '{', status = 'failed'",
+    "waiting of another shape": "update runs set waiting = '[1, {}, null]', status = 'suspended'",
+    "numbers that cannot be": "update runs set steps = -5, done = 9223372036854775807, mail = -1, created_at = -9223372036854775808",
+    "hostile texts": "update runs set workflow = :hostile, user = :hostile, key = :hostile, current_step = :hostile, version = :hostile",
+    "a large error": """update runs set status = 'failed', error = '{"type":"E","message":"' || hex(zeroblob(10000000)) || '"}'""",
+    "no events": "delete from journal",
+    "a gap": "delete from journal where n = 2",
+    "no first event": "delete from journal where n = 0",
+    "a run without an end": "update journal set run_id = 'b00000000000' where n > 2",
+}
+
+
+STRANGE = [deed for deed in DEEDS if deed.startswith(("a trigger", "a view", "a virtual"))]
+"""What would be executed: refused before anything is read."""
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_a_database_from_a_stranger_is_read_or_refused_and_nothing_of_it_is_obeyed(flow: Flow, root: Path, deed: str) -> None:
+    assert flow("run", "three").code == 0
+    with closing(sqlite3.connect(judge.database(root))) as connection:
+        for statement in DEEDS[deed].split("; ") if "begin" not in DEEDS[deed] else [DEEDS[deed]]:
+            connection.execute(statement, {"hostile": HOSTILE} if ":hostile" in statement else {})
+        connection.commit()
+    for words in READING:
+        ended = flow(*words)
+        harmless(ended, bugs=True)
+        assert ended.code in (0, 1, 4, 8, 66, 70, 74, 78), (words, ended)
+        if deed in STRANGE and words != ("doctor",):
+            assert (ended.code, ended.out) == (74, "")
+            assert "something that no flow has put there" in ended.err
+
+
+BODIES = {
+    "no JSON": "{",
+    "another shape": "[]",
+    "other types": '{"workflow": [], "input": 1e999, "at": {}, "result": null, "kind": 7, "branch": "x", "policy": []}',
+    "depth": "[" * 100_000 + "]" * 100_000,
+    "nothing": "{}",
+}
+
+
+@pytest.mark.parametrize("kind", ["run.created", "step.started", "step.succeeded"])
+@pytest.mark.parametrize("body", BODIES)
+def test_forged_bodies_do_nothing_but_end_the_command(flow: Flow, root: Path, body: str, kind: str) -> None:
+    assert flow("run", "three").code == 0
+    text = BODIES[body]
+    with closing(sqlite3.connect(judge.database(root))) as connection:
+        connection.execute("update journal set body = ?, crc = ? where kind = ?", (text, zlib.crc32(text.encode()), kind))
+        connection.commit()
+    for words in READING:
+        ended = flow(*words)
+        harmless(ended, bugs=True)
+        assert ended.code in (0, 1, 8, 66, 70, 74, 76, 78), (words, ended)
+
+
+def test_a_step_that_is_recorded_under_a_forged_function_never_runs_it(flow: Flow, root: Path) -> None:
+    assert flow("run", "gate").code == 8
+    with closing(sqlite3.connect(judge.database(root))) as connection:
+        [(text,)] = connection.execute("select body from journal where kind = 'step.started'").fetchall()
+        body: dict[str, Any] = json.loads(text) | {"function": "os.system", "input": "touch hacked"}
+        forged = json.dumps(body)
+        connection.execute("update journal set body = ?, crc = ? where kind = 'step.started'", (forged, zlib.crc32(forged.encode())))
+        connection.execute("delete from journal where kind = 'step.succeeded'")
+        connection.commit()
+    before = (root / "effects").read_text()
+    harmless(flow("resume", "@last"))
+    harmless(flow("approve", "@last", "ok"))
+    assert (root / "effects").read_text() == before
+    assert not (root / "hacked").exists()
