@@ -106,9 +106,13 @@ class Stream:
     color: bool
     width: int
     ascii: bool
+    spoken: bool = False
+    """Its text may be read aloud (ACCESSIBLE): words for signs, sentences for drawings."""
 
     def glyph(self, word: str) -> str:
-        """The sign of a status or of a part of a drawing, as this stream can show it."""
+        """The sign of a status or of a part of a drawing, as this stream can show it; for one that is read aloud the word."""
+        if self.spoken:
+            return word if word.isalpha() else "..." if word == "…" else _ASCII.get(word, word)
         sign = _GLYPHS.get(word, word)
         return _ASCII.get(sign, sign) if self.ascii else sign
 
@@ -141,6 +145,7 @@ def stream(file: TextIO | None, name: str, *, color: str, env: Mapping[str, str]
         color=wants_color(color, terminal, env),
         width=width_of(file, terminal, env),
         ascii=wants_ascii(file, terminal, env),
+        spoken=terminal and bool(env.get("ACCESSIBLE")),
     )
 
 

@@ -1,6 +1,7 @@
 """The engine: start, answer, resume, retry, cancel, resolve, drive. It wires the parts together and decides nothing itself."""
 
 import asyncio
+import functools
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -21,6 +22,7 @@ from flowstone.running.advance import outside_of_tasks
 from flowstone.running.answering import Word, decide, early_word, gate_meant, is_gate
 from flowstone.running.body import Program
 from flowstone.running.checking import Checked, checked
+from flowstone.running.children import has_ended, tell_parent
 from flowstone.running.compensation import Names
 from flowstone.running.forking import UNCHANGED, Forking
 from flowstone.running.output import OutputLog
@@ -94,6 +96,8 @@ class Engine:
         self._taken: dict[str, Taken] = {}
         self._driving: dict[str, asyncio.Event] = {}
         """Set when the pass of that run has ended."""
+        self._followed: list[str] = []
+        """Children whose end the pass of their parent is waiting for."""
 
     # verbs
 
@@ -279,39 +283,50 @@ class Engine:
                 if not (row.status is Status.RUNNING and row.owner is None and self._has_work(row)):
                     return row
             row = self.store.run(run_id)
-            if not follow or self.stop.code is not None or row.owner is None or row.status in SETTLED:
+            if not follow or self.stop.code is not None or row.status in SETTLED:
                 return row
             if run_id in self._driving:
                 await self._driving[run_id].wait()
+            elif row.owner is None:
+                return row
             else:
                 await self.clock.wait(self.clock.now() + FOLLOW)
 
     async def _pass(self, taken: Taken, park_after: int | None) -> None:
         run_id = taken.row.id
-        ended = self._driving[run_id] = asyncio.Event()
-        names = Names(self._programs.definition(taken.row.workflow).function, self.library.step)
+        ended = self._driving.setdefault(run_id, asyncio.Event())
+        names = Names(lambda: self._programs.definition(taken.row.workflow).function, self.library.step)
         try:
             await self._passing.run(taken, names, park_after)
         finally:
             del self._driving[run_id]
             ended.set()
-        await self._tell_parent(self.store.run(run_id))
+        if run_id not in self._followed:
+            tell_parent(self.store, self.store.run(run_id))
 
     async def _take_if_free(self, run_id: str, verb: str) -> Taken | None:
         row = self.store.run(run_id)
         if row.status in SETTLED or run_id in self._driving:
             return None
-        if row.owner is not None and row.owner == self.owners.enlist():
-            return await self._outside(lambda: self._taking.replayed(row))
-        if self.life(row) not in (None, Life.DEAD) or not self._has_work(row):
+        ours = row.owner is not None and row.owner == self.owners.enlist()
+        if not ours and (self.life(row) not in (None, Life.DEAD) or not self._has_work(row)):
             return None
-        with suppress(TryAgain):  # somebody else was first: follow them
-            return await self._outside(lambda: self._taking.claim(self._taking.replayed(row), Cause(verb, who())))
-        return None
+        taking, taken = self._taking, None
+        self._driving[run_id] = asyncio.Event()  # until the pass has ended: nobody else here takes it meanwhile
+        try:
+            with suppress(TryAgain):  # somebody else was first: follow them
+                taken = await outside_of_tasks(
+                    lambda: taking.replayed(row) if ours else taking.claim(taking.replayed(row), Cause(verb, who()))
+                )
+        finally:
+            if taken is None:
+                self._driving.pop(run_id).set()
+        return taken
 
     def _has_work(self, row: RunRow) -> bool:
         """An owner that is gone has left the run in the middle of a pass: that is work, whatever the run waits for."""
-        return row.owner is not None or has_work(Ledger(self.store.events(row.id)), self.clock.now())
+        ledger = Ledger(self.store.events(row.id))
+        return row.owner is not None or has_work(ledger, self.clock.now(), functools.partial(has_ended, self.store))
 
     # sweeping (see running/recovery.py, worker.py)
 
@@ -347,12 +362,16 @@ class Engine:
                 cut = reopening_cut(row, ledger, None)
             except UsageError:
                 return False
-            self._taken[child] = await self._outside(lambda: self._taking.reopen(row, Cause("retry", who()), cut))
+            self._taken[child] = await outside_of_tasks(lambda: self._taking.reopen(row, Cause("retry", who()), cut))
         return True
 
     async def drive_child(self, child: str, park_after: int | None) -> tuple[RunRow, Ledger]:
         """Carry a child on until it ends or parks."""
-        row = await self.drive(child, park_after=park_after)
+        self._followed.append(child)
+        try:
+            row = await self.drive(child, park_after=park_after)
+        finally:
+            self._followed.remove(child)
         return row, Ledger(self.store.events(child))
 
     async def cancel_child(self, child: str, reason: str) -> None:
@@ -361,31 +380,13 @@ class Engine:
             self.cancel(child, reason)
             await self._passing.deliver(child)
 
-    async def _tell_parent(self, row: RunRow) -> None:
-        """A child's end is mail for a parent that somebody else drives, or nobody."""
-        if row.parent_run is None or row.status not in SETTLED or row.parent_run in self._driving:
-            return
-
-        def report(parent: RunRow, events: list[Event]) -> list[Draft]:
-            operation = Ledger(events).operations.get(row.parent_step or "")
-            if parent.status in SETTLED or operation is None or not operation.open:
-                return []
-            return [Draft(Kind.STEP_REPORTED, row.parent_step, operation.last.number, body_text(child=row.id, status=row.status))]
-
-        self.store.post(row.parent_run, None, report)
-
     # code
 
     def _program(self, row: RunRow, data: Any) -> Program:
         return self._programs.program(row.workflow, data, where=f"{row.workflow} (the run's recorded one)")
 
-    async def _outside(self, function: Callable[[], Taken]) -> Taken:
-        result: list[Taken] = []
-        await outside_of_tasks(lambda: result.append(function()))
-        return result[0]
-
-    def _log(self, level: int, message: str) -> None:
-        self._output.add(None, None, "err" if level >= 30 else "out", message + "\n")
+    def _log(self, run_id: str, level: int, message: str) -> None:
+        self._output.add(run_id, None, None, "err" if level >= 30 else "out", message + "\n")
 
 
 def _checked(settings: Settings, name: str) -> Any:

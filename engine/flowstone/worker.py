@@ -50,6 +50,9 @@ async def work(engine: Sweeps, *, concurrency: int, poll: int, once: bool, tell:
         except FlowError as error:
             resting.add(row.id, engine.clock.now())
             tell(row, error)
+        except Exception as error:  # ours or an author's: the other runs have nothing to do with it
+            resting.add(row.id, engine.clock.now())
+            tell(row, FlowError(f"run {row.id} broke off: {type(error).__name__}: {error}", hint=f"flow resume {row.id}"))
 
     while engine.stop.code is None:
         now = engine.clock.now()

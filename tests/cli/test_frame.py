@@ -15,6 +15,13 @@ READING = [
     ("timeline", "@last"),
     ("timeline", "@last", "--events"),
     ("state", "@last"),
+    ("state", "@last", "--diff", "0"),
+    ("timeline", "@last", "--at", "1"),
+    ("timeline", "@last", "--jsonl"),
+    ("timeline", "@last", "-f"),
+    ("export", "@last", "--format", "html"),
+    ("logs", "@last"),
+    ("diff", "@last@0", "@last"),
     ("output", "@last"),
     ("list",),
 ]

@@ -45,8 +45,9 @@ def folder(tmp_path_factory):
 
 def masked(text: str) -> str:
     """Without what depends on today."""
-    text = re.sub(r"\b\d+ ?[a-z]+ ago", "AGO", text)
-    return re.sub(r"\b(in )?\d[\dwdhms.]*( left)?(?= *$)|due in \S+", lambda found: found[0] if "due" not in found[0] else "due DUE", text)
+    text = re.sub(r" *\b\d+[a-z]+ ago", " AGO", text)
+    text = re.sub(r"due in \S+", "due DUE", text)
+    return re.sub(r"(?<=\S) +", " ", text) if text.startswith("   ID") else text  # ages make the columns wide or narrow
 
 
 @needs_tmux

@@ -26,6 +26,18 @@ READING = [
     ("runs", "--count"),
     ("list",),
     ("version",),
+    ("state", "@last:fails", "--diff", "0"),
+    ("audit",),
+    ("config",),
+    ("check",),
+    ("doctor",),
+    ("show", "hello"),
+    ("logs", "@last:fails"),
+    ("diff", "@last:fails@1", "@last:fails"),
+    ("export", "@last:fails"),
+    ("prune", "--older", "1d", "--dry-run"),
+    ("help", "ids"),
+    ("completion", "bash"),
 ]
 
 

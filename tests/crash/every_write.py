@@ -7,9 +7,9 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from crash.harness import Scene, attack, refusal  # noqa: E402
-from crash.shapes import MAIN, SHAPES  # noqa: E402
-from crash.warm import Warm  # noqa: E402
+from crash.harness import Scene, attack, refusal
+from crash.shapes import MAIN, SHAPES
+from crash.warm import Warm
 
 
 def main(names: list[str]) -> int:
@@ -28,7 +28,10 @@ def main(names: list[str]) -> int:
                 if violation is not None:
                     worse += 1
                     print(f"{name}: {violation}", flush=True)
-            print(f"{name:20} {met:5} faults, {worse} violations, {missed} did not come about, {time.monotonic() - begun:.0f} s", flush=True)
+            print(
+                f"{name:20} {met:5} faults, {worse} violations, {missed} did not come about, {time.monotonic() - begun:.0f} s",
+                flush=True,
+            )
             faults, broken = faults + met, broken + worse
         warm.close()
     print(f"{faults} faults, {broken} violations")

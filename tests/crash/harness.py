@@ -19,7 +19,7 @@ CALLS = (
 )
 FAULTS = ("KILL", "EIO", "ENOSPC")
 EFFECT = "writev"
-"""The call by which a step has its effect."""
+"""The call by which a step has its effect: only killed at, since a step that fails is no fault of our disk."""
 _CALL = re.compile(r"^(\d+) +(\w+)\((.*)")
 
 
@@ -116,7 +116,9 @@ class Scene:
         wanted = [f"inject=getpriority:retval={20 - NICE}", *(f"inject={one}" for one in injections)]
         expressions = [word for one in (f"trace={CALLS},getpriority", *wanted) for word in ("-e", one)]
         tracer = subprocess.Popen(
-            ["strace", "-f", "-o", str(log), *expressions, "-p", str(command.pid)], stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+            ["strace", "-f", "-o", str(log), *expressions, "-p", str(command.pid)],
+            stderr=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
         )
         ended = command.wait()
         tracer.wait(60)

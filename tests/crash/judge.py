@@ -64,7 +64,10 @@ def consistent(row: RunRow, events: list[Event]) -> Ledger:
     # That a cancel has reached an operation is recorded with its last attempt, which may have been cut off or have failed before.
     cancelled = Counter((event.step, event.attempt) for event in events if event.kind == "step.cancelled")
     given = {(event.step, event.attempt) for event in events if event.kind == "step.succeeded"}
-    holds(not cancelled or (max(cancelled.values()) == 1 and not given & set(cancelled)), f"cancelled twice, or after its result: {kinds}")
+    holds(
+        not cancelled or (max(cancelled.values()) == 1 and not given & set(cancelled)),
+        f"cancelled twice, or after its result: {kinds}",
+    )
     reopened = sum(event.kind == "run.reopened" for event in events)
     succeeded = Counter(event.step for event in events if event.kind == "step.succeeded")
     holds(not succeeded or max(succeeded.values()) <= 1 + reopened, f"a step succeeded twice: {kinds}")
@@ -81,15 +84,21 @@ def consistent(row: RunRow, events: list[Event]) -> Ledger:
 
 
 def at_least_once(effects: list[tuple[str, str]], wanted: dict[str, int], chain: tuple[str, ...], more: int) -> None:
-    """Each effect as often as wanted and at most `more` times more; one id per effect; none again after one that needed its result."""
+    """Each effect as often as wanted, at most `more` times more; one id per effect; none again after one that needs its result."""
     counts = Counter(tag for tag, _ in effects)
     holds(set(counts) == set(wanted), f"effects {dict(counts)}, wanted {wanted}")
-    holds(all(wanted[tag] <= count <= wanted[tag] + more for tag, count in counts.items()), f"effects {dict(counts)}, wanted {wanted}")
+    holds(
+        all(wanted[tag] <= count <= wanted[tag] + more for tag, count in counts.items()),
+        f"effects {dict(counts)}, wanted {wanted}",
+    )
     _one_id_each(effects)
     reached = -1
     for tag, _ in effects:
         if tag in chain:
-            holds(chain.index(tag) >= reached, f"{tag} was done again although its result was recorded: {[tag for tag, _ in effects]}")
+            holds(
+                chain.index(tag) >= reached,
+                f"{tag} was done again although its result was recorded: {[tag for tag, _ in effects]}",
+            )
             reached = max(reached, chain.index(tag))
 
 
@@ -110,7 +119,10 @@ def exit_code_fits(code: int, out: str, err: str, row: RunRow | None, output: st
         holds(row is not None and row.status == "completed", f"exit 0, and the run is {row and row.status}")
         holds(out == output or not output, f"exit 0, and stdout has {out!r}")
     if code in (1, 3):
-        holds(row is not None and row.status == {1: "failed", 3: "cancelled"}[code], f"exit {code}, and the run is {row and row.status}")
+        holds(
+            row is not None and row.status == {1: "failed", 3: "cancelled"}[code],
+            f"exit {code}, and the run is {row and row.status}",
+        )
     if code == 74:
         holds("error" in err or err == "", f"exit 74 without a word: {err!r}")
 

@@ -17,12 +17,12 @@ from random import Random
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from crash import judge  # noqa: E402
-from crash.judge import Violation, holds  # noqa: E402
-from crash.shapes import SOURCE  # noqa: E402
-from crash.simulator import Deed, Disk, deeds, rebuilt  # noqa: E402
-from crash.warm import REPOSITORY, Warm  # noqa: E402
-from flowstone.identity import invocation_id  # noqa: E402
+from crash import judge
+from crash.judge import Violation, holds
+from crash.shapes import SOURCE
+from crash.simulator import Deed, Disk, deeds, rebuilt
+from crash.warm import REPOSITORY, Warm
+from flowstone.identity import invocation_id
 
 COMMANDS = (
     ("run", "three"),
@@ -76,7 +76,8 @@ def recorded(folder: Path) -> Record:
     """Compile the recorder, and let commands be recorded."""
     library, log, root = folder / "recorder.so", folder / "record", folder / "project"
     subprocess.run(
-        ["gcc", "-O1", "-shared", "-fPIC", "-o", str(library), str(Path(__file__).with_name("recorder.c")), "-ldl", "-lpthread"], check=True
+        ["gcc", "-O1", "-shared", "-fPIC", "-o", str(library), str(Path(__file__).with_name("recorder.c")), "-ldl", "-lpthread"],
+        check=True,
     )
     (root / "workflows").mkdir(parents=True)
     (root / "workflows" / "work.py").write_text(SOURCE + LARGE)
@@ -92,8 +93,13 @@ def recorded(folder: Path) -> Record:
     record = Record(root)
     for number, words in enumerate(COMMANDS):
         with (root / f"out-{number}").open("wb") as out, (root / f"err-{number}").open("wb") as err:
-            done = subprocess.run([sys.executable, "-m", "flowstone_cli", *words], cwd=root, env=environment, stdout=out, stderr=err, check=False)
-        holds(done.returncode in (0, 1, 3, 8), f"flow {' '.join(words)}: exit {done.returncode}: {(root / f'err-{number}').read_text()}")
+            done = subprocess.run(
+                [sys.executable, "-m", "flowstone_cli", *words], cwd=root, env=environment, stdout=out, stderr=err, check=False
+            )
+        holds(
+            done.returncode in (0, 1, 3, 8),
+            f"flow {' '.join(words)}: exit {done.returncode}: {(root / f'err-{number}').read_text()}",
+        )
         record.runs[number] = [row.id for row, _ in judge.read(root) if row.parent_run is None][-1]
     record.deeds = list(deeds(log.read_bytes()))
     for row, events in judge.read(root):
@@ -120,7 +126,9 @@ class Told:
             self.succeeded |= {(run, step) for step, n in record.completions[run].items() if n < mark}
             return
         run = record.runs[int(name.split("-")[1])]
-        self.succeeded |= {(run, step.decode()) for step in _SUCCEEDED.findall(deed.data) if step.decode() in record.completions[run]}
+        self.succeeded |= {
+            (run, step.decode()) for step in _SUCCEEDED.findall(deed.data) if step.decode() in record.completions[run]
+        }
         for status, id in _ENDED.findall(deed.data):
             self.statuses[id.decode()] = status.decode()
         if name.startswith("out-"):

@@ -10,9 +10,9 @@ from threading import Event
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from crash import judge  # noqa: E402
-from crash.judge import Violation, holds  # noqa: E402
-from crash.warm import Command, Warm  # noqa: E402
+from crash import judge
+from crash.judge import Violation, holds
+from crash.warm import Command, Warm
 
 SOURCE = """
 from flowstone import Flow, workflow
@@ -38,7 +38,11 @@ def race(warm: Warm, root: Path, random: Random) -> str:
     holds(started.code == 8, f"exit {started.code}: {started.err}")
     row, events = judge.read(root)[-1]
     deadline = events[-2].body()["deadline"] if events[-2].kind == "gate.opened" else events[-1].body()["deadline"]
-    wishes = {("approve", row.id, "ok"): "approved", ("approve", row.id, "ok", "--comment", "x"): "approved", ("reject", row.id, "ok"): "rejected"}
+    wishes = {
+        ("approve", row.id, "ok"): "approved",
+        ("approve", row.id, "ok", "--comment", "x"): "approved",
+        ("reject", row.id, "ok"): "rejected",
+    }
     starts = [(deadline / 1e6 + random.uniform(-SPREAD, SPREAD) - 0.05, words) for words in (*wishes, ("recover",))]
     commands: dict[tuple[str, ...], Command] = {}
     for instant, words in sorted(starts):

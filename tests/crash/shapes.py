@@ -5,7 +5,7 @@ Each step notes `TAG INVOCATION_ID` in the file `effects` when it has its effect
 
 from dataclasses import dataclass, field
 
-SOURCE = '''
+SOURCE = """
 import asyncio, os
 from pathlib import Path
 from flowstone import Flow, current_step, graph, ref, step, workflow
@@ -14,7 +14,7 @@ def note(tag: str, line: str) -> None:
     written = f"{tag} {line}\\n".encode()
     end = os.open("effects", os.O_WRONLY | os.O_APPEND)
     try:
-        os.writev(end, [written])  # a call that nothing else makes: only killed at, since a step that fails is no fault of the disk
+        os.writev(end, [written])  # a call that nothing else makes: see harness.EFFECT
     finally:
         os.close(end)
 
@@ -132,7 +132,7 @@ nodes = graph(
     },
     output=ref("b"),
 )
-'''
+"""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Shape:
     before: tuple[tuple[str, ...], ...] = (("run", "three"),)
     """What was typed before: a run of another workflow, which makes the database, or more."""
     chain: tuple[str, ...] = ()
-    """Effects of which each needs the recorded result of the one before: once a later one is had, an earlier one is never had again."""
+    """Effects of which each needs the recorded result of the one before: after a later one, an earlier one is never had again."""
     status: str = "completed"
     output: str = ""
     """What stdout shows if the command itself comes to the end."""
@@ -169,7 +169,9 @@ SHAPES: dict[str, Shape] = {
     "sleep": _run("sleep", "a", "b"),
     "gate": _run("gate", "a", "b", answers=(OK,)),
     "approve": _run("gate", "a", "b", words=OK, before=(("run", "gate"),), answers=(OK,), output=""),
-    "suspend": _run("pause", "a", "b", words=("resume", "@last"), before=(("run", "pause"),), answers=(("resume", "@last"),), output=""),
+    "suspend": _run(
+        "pause", "a", "b", words=("resume", "@last"), before=(("run", "pause"),), answers=(("resume", "@last"),), output=""
+    ),
     "saga": _run("saga", "a", "b", "boom", "undo-b", "undo-a", status="failed", output=""),
     "cancel": _run(
         "gated_saga",
@@ -185,9 +187,27 @@ SHAPES: dict[str, Shape] = {
     "map": Shape(("run", "map"), {"x": 1, "y": 1, "z": 1, "b": 1}, chain=("x", "b"), output='["x","y","z"]\n'),
     "together": Shape(("run", "together"), {"x": 1, "y": 1, "z": 1, "b": 1}, chain=("z", "b"), output='["x","y","z"]\n'),
     "graph": Shape(("run", "nodes"), {"a": 1, "x": 1, "y": 1, "b": 1}, chain=("a", "x", "b"), output='"b"\n'),
-    "recover": _run("crashed", "a", "die", "b", words=("recover",), before=(("run", "crashed"),), fixed=True, output="", effects={"a": 1, "die": 2, "b": 1}),
+    "recover": _run(
+        "crashed",
+        "a",
+        "die",
+        "b",
+        words=("recover",),
+        before=(("run", "crashed"),),
+        fixed=True,
+        output="",
+        effects={"a": 1, "die": 2, "b": 1},
+    ),
     "retry a failed run": _run(
-        "broken", "a", "boom", "b", words=("retry", "@last"), before=(("run", "broken"),), fixed=True, output="", effects={"a": 1, "boom": 2, "b": 1},
+        "broken",
+        "a",
+        "boom",
+        "b",
+        words=("retry", "@last"),
+        before=(("run", "broken"),),
+        fixed=True,
+        output="",
+        effects={"a": 1, "boom": 2, "b": 1},
         answers=(("retry", "@last"),),
     ),
 }

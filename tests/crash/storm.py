@@ -17,12 +17,12 @@ from random import Random
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from crash import judge  # noqa: E402
-from crash.judge import Violation, holds  # noqa: E402
-from crash.warm import Command, Ended, Warm  # noqa: E402
-from flowstone.journal.states import SETTLED  # noqa: E402
+from crash import judge
+from crash.judge import Violation, holds
+from crash.warm import Command, Ended, Warm
+from flowstone.journal.states import SETTLED
 
-SOURCE = '''
+SOURCE = """
 import os, threading
 from flowstone import Flow, current_step, workflow
 
@@ -71,7 +71,7 @@ async def child(flow: Flow) -> str:
     await flow.do("a", note, "a")
     await flow.sleep("nap", "2ms")
     return await flow.do("kid", inner)
-'''
+"""
 ENDS = {"steps": {"completed"}, "gate": {"completed"}, "saga": {"failed"}, "inner": {"completed"}, "child": {"completed"}}
 """How a run ends, unless it was cancelled."""
 EXPECTED = {0, 1, 2, 3, 4, 8, 66, 75}
@@ -193,7 +193,9 @@ class Storm:
             newest[run] = int(epoch)
             begun[run, step, attempt] += attempt != "-"
         holds(max(begun.values()) == 1, f"an attempt was made twice: {begun.most_common(1)}")
-        recorded = {(row.id, event.step, str(event.attempt)) for row, events in runs for event in events if event.kind == "step.started"}
+        recorded = {
+            (row.id, event.step, str(event.attempt)) for row, events in runs for event in events if event.kind == "step.started"
+        }
         holds(set(+begun) <= recorded, "an attempt was made and never recorded")
 
     def figures(self) -> str:
@@ -202,7 +204,7 @@ class Storm:
         ends = Counter(row.status.value for row, _ in runs)
         again = sum(event.kind == "step.interrupted" for _, events in runs for event in events)
         return (
-            f"seed {self.seed}: {self.killed} kills, {self.stopped} stops, {sum(self.commands.values())} commands {dict(self.commands)}, "
+            f"seed {self.seed}: {self.killed} kills, {self.stopped} stops, {sum(self.commands.values())} commands, "
             f"{len(runs)} runs {dict(ends)}, {again} attempts cut off"
         )
 

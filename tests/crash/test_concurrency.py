@@ -57,7 +57,7 @@ def test_of_twenty_with_one_key_one_executes_and_all_tell_of_the_same_run(warm: 
     assert {one.code for one in ended} <= {0, 8}, [one.err for one in ended]
     assert len({json.loads(one.out)["id"] for one in ended}) == 1
     assert [tag for tag, _ in judge.effects_of(root)] == ["a", "b", "c"]
-    assert warm.flow(root, "run", "three", "--key", "same") [:2] == (0, '"c"\n')
+    assert warm.flow(root, "run", "three", "--key", "same")[:2] == (0, '"c"\n')
 
 
 def test_answers_that_race_the_deadline_have_one_outcome_and_the_codes_agree(warm: Warm, tmp_path: Path) -> None:

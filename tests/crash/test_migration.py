@@ -1,4 +1,4 @@
-"""Migrating an old file: killed, failing or done by two at once, it is the old one or the new one, and a copy of the old one stays."""
+"""Migrating an old file: killed, failing or done by two at once, it is the old or the new one, with a copy of the old one."""
 
 import shutil
 import sqlite3
@@ -81,7 +81,9 @@ def test_a_fault_at_a_write_of_a_migration_leaves_the_old_file_or_the_new_one(tm
     assert whole(counted) == 2
     after = log.read_text().split('"ready\\n"')[1]  # what Python itself writes before is not meant
     calls = Counter(line.split("(")[0].split()[-1] for line in after.splitlines() if "(" in line and not line.endswith("+++"))
-    earlier = Counter(line.split("(")[0].split()[-1] for line in log.read_text().split('"ready\\n"')[0].splitlines() if "(" in line)
+    earlier = Counter(
+        line.split("(")[0].split()[-1] for line in log.read_text().split('"ready\\n"')[0].splitlines() if "(" in line
+    )
     points = [(call, earlier[call] + n + 1) for call, count in sorted(calls.items()) if call != "openat" for n in range(count)]
     assert len(points) > 30
     versions = set()

@@ -229,7 +229,9 @@ def test_a_damaged_body_stops_its_run_and_no_other(warm: Warm, root: Path) -> No
         file.write(b"c")
     with closing(sqlite3.connect(database)) as connection:
         assert connection.execute("pragma quick_check").fetchall() == [("ok",)]
-        [(damaged,)] = connection.execute("select run_id from journal where crc = ? and body != ?", (crc, body.decode())).fetchall()
+        [(damaged,)] = connection.execute(
+            "select run_id from journal where crc = ? and body != ?", (crc, body.decode())
+        ).fetchall()
     [whole] = {first.id, second.id} - {damaged}
     refused = warm.flow(root, "status", damaged)
     assert (refused.code, refused.out) == (74, "")
@@ -263,7 +265,7 @@ def test_a_project_may_lie_anywhere(warm: Warm, tmp_path: Path, name: str) -> No
     root = tmp_path / name
     (root / "workflows").mkdir(parents=True)
     (root / "workflows" / "work.py").write_text(WORKFLOWS)
-    assert warm.flow(root, "run", "small") [:2] == (0, '"a"\n')
+    assert warm.flow(root, "run", "small")[:2] == (0, '"a"\n')
     assert warm.flow(root, "--db", str(root / name), "run", "small").code == 0
     assert (root / name).stat().st_size > 0
     shown = warm.flow(root, "runs")

@@ -102,7 +102,7 @@ NASTY = [
     "日本語 👩‍💻 e\u0301",
 ]
 HOSTILE = " ".join(NASTY)
-WORKFLOWS = f'''
+WORKFLOWS = f"""
 from flowstone import Flow, workflow
 
 BAD = {HOSTILE!r}
@@ -129,7 +129,7 @@ async def given_up(flow: Flow, text: str) -> None:
 @workflow
 async def gives(flow: Flow, text: str) -> dict:
     return {{"text": text, BAD: [BAD]}}
-'''
+"""
 
 RUN = ("@last:hostile",)
 LOOKING: list[tuple[str, ...]] = [
@@ -166,7 +166,14 @@ LOOKING: list[tuple[str, ...]] = [
     (HOSTILE,),
 ]
 """Every verb that tells something, and hostile arguments."""
-OBEYED = [*(chr(code) for code in (*range(9), *range(11, 32), *range(127, 160))), "\u202e", "\u2066", "\u200b", "\ufeff", "\u2028"]
+OBEYED = [
+    *(chr(code) for code in (*range(9), *range(11, 32), *range(127, 160))),
+    "\u202e",
+    "\u2066",
+    "\u200b",
+    "\ufeff",
+    "\u2028",
+]
 
 
 @pytest.fixture(scope="module")

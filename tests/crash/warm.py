@@ -91,7 +91,14 @@ class Warm:
                 file.touch()
             command = Command(out, err)
             self._waiting.append(command)
-            asked = {"words": words, "root": str(root), "out": str(out), "err": str(err), "traced": traced, "env": dict(env or {})}
+            asked = {
+                "words": words,
+                "root": str(root),
+                "out": str(out),
+                "err": str(err),
+                "traced": traced,
+                "env": dict(env or {}),
+            }
             self._process.stdin.write(json.dumps(asked) + "\n")
             self._process.stdin.flush()
         assert command.known.wait(PATIENCE)
@@ -130,8 +137,6 @@ def _serve() -> None:
     import pydantic  # noqa: F401
     import sqlite_utils  # noqa: F401
 
-    import flowstone  # noqa: F401
-    import flowstone.engine
     import flowstone_cli.acting
     import flowstone_cli.answering
     import flowstone_cli.app  # noqa: F401

@@ -4,12 +4,12 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.engines import Make, output_of
 
 from flowstone import Done, Failed, Flow, RunCancelled, workflow
 from flowstone.journal.states import SETTLED, Status
 from flowstone.journal.timeline import spans
 from flowstone.testing.throwaway import Throwaway
+from support.engines import Make, output_of
 
 EFFECTS: list[str] = []
 BROKEN: set[str] = set()

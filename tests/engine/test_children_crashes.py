@@ -1,9 +1,10 @@
-"""A process that dies at any event of a parent's journal: its child runs are found again, and nothing that is done is done twice."""
+"""A process that dies at any event of a parent's journal: its child runs are found again, and what is done is not done twice."""
 
 from collections import Counter
 from pathlib import Path
 
 import pytest
+
 from support.processes import Folder
 
 WORKFLOWS = """

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from support.engines import Make, output_of, to_the_end
 
 from flowstone import Done, Failed, Flow, NonRetryable, StepFailed, workflow
 from flowstone.journal.documents import run_document
 from flowstone.journal.states import Status
 from flowstone.ports import Filter, RunRow
 from flowstone.testing.throwaway import Throwaway
+from support.engines import Make, output_of, to_the_end
 
 EFFECTS: list[str] = []
 BROKEN: set[str] = set()

@@ -258,3 +258,44 @@ def test_a_patch_reached_after_the_frontier_goes_the_new_way(edits: Edits) -> No
     engine = edits.engine()
     engine.resume(row.id)
     assert engine.ledger(row.id).output == "new"
+
+
+BESIDE = '''
+import asyncio
+from flowstone import BlockingFlow, Flow, workflow
+
+
+async def give(name: str) -> str:
+    return name
+
+
+@workflow
+async def fresh(flow: Flow) -> list[bool]:
+    async def branch(name: str) -> bool:
+        await flow.do("step", give, name)
+        asked = flow.patched("new")
+        await flow.do("then", give, name)
+        return asked
+
+    found = list(await asyncio.gather(*[branch(name) for name in "abcdef"]))
+    await flow.suspend("look")
+    return found
+
+
+@workflow
+def blocking(flow: BlockingFlow) -> list[bool]:
+    flow.do("step", give, "a")
+    found = [flow.patched("new"), flow.patched("other")]
+    flow.suspend("look")
+    return found
+'''
+
+
+@pytest.mark.parametrize("workflow", ["fresh", "blocking"])
+def test_a_fresh_run_goes_the_new_way_in_every_branch_whatever_ends_together(edits: Edits, workflow: str) -> None:
+    edits.write(BESIDE)
+    row = edits.engine().run(workflow)
+    again = edits.engine()
+    assert set(again.engine.checked(row.id).patches.values()) == {True}
+    assert again.resume(row.id).status is Status.COMPLETED
+    assert set(again.ledger(row.id).output) == {True}

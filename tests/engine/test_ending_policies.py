@@ -1,4 +1,4 @@
-"""How often and how long a step is tried: where policies come from, what counts, what a crash leaves of it, what a timeout ends."""
+"""How often and how long a step is tried: where policies come from, what counts, what a crash leaves, what a timeout ends."""
 
 import asyncio
 import json
@@ -11,8 +11,6 @@ from time import monotonic
 from typing import Any
 
 import pytest
-from support.engines import Make, output_of, to_the_end
-from support.processes import Folder, ended, wait_until
 
 from flowstone import Flow, StepFailed, current_step, step, workflow
 from flowstone.journal.events import Event
@@ -20,6 +18,8 @@ from flowstone.journal.states import Status
 from flowstone.running.attempt import SWALLOWED_CANCEL
 from flowstone.running.ending import CRASHES
 from flowstone.testing.throwaway import Throwaway
+from support.engines import Make, output_of, to_the_end
+from support.processes import Folder, ended, wait_until
 
 
 def down() -> None:

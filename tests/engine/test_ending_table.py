@@ -1,4 +1,4 @@
-"""Every way in which a step can end, for every kind of step, on a first run and after a resume: journal, status, exit code, effects.
+"""Every way in which a step can end, for every kind of step, on a first run and after a resume: journal, exit code, effects.
 
 The processes are real, a killed one is killed by SIGKILL from within the step.
 """
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
 from support.processes import Ended, Folder, ended, wait_until
 
 WORKFLOWS = '''
@@ -151,7 +152,9 @@ def test_an_end_means_the_same_for_every_kind_of_step(folder: Folder, kind: str,
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("how", ["ok", "fails", "times out"])
 def test_an_end_is_the_same_when_it_is_replayed(folder: Folder, kind: str, how: str) -> None:
-    folder.write(WORKFLOWS.replace("@workflow\nasync def body", "async def real") + '''
+    folder.write(
+        WORKFLOWS.replace("@workflow\nasync def body", "async def real")
+        + """
 from typing import Any
 
 @workflow
@@ -164,7 +167,8 @@ async def body(flow: Flow, kind: str, how: str, late: bool) -> Any:
     await flow.suspend("look")
     assert flow.state["seen"] == seen, (flow.state["seen"], seen)
     return seen
-''')
+"""
+    )
     given = ["--set-str", f"kind={kind}", "--set-str", f"how={how}", "--set", "late=false"]
     assert folder.flow("run", "body", *given).code == 8
     done = folder.flow("resume", "@last:body")

@@ -5,13 +5,13 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from support.engines import Make, output_of, to_the_end
 
 from flowstone import BlockingFlow, Flow, StepFailed, workflow
 from flowstone.journal.events import Event
 from flowstone.journal.states import Status
 from flowstone.journal.timeline import spans
 from flowstone.testing.throwaway import Throwaway
+from support.engines import Make, output_of, to_the_end
 
 EFFECTS: list[str] = []
 BROKEN: set[str] = set()
@@ -173,7 +173,7 @@ def test_of_five_gathered_steps_the_four_that_succeeded_run_once_in_all(make: Ma
     BROKEN.clear()
     engine.engine.retry(row.id)
     assert output_of(engine, engine.drive(row.id)) == [name.upper() for name in NAMES]
-    assert Counter(EFFECTS) == Counter(NAMES + ["a"])
+    assert Counter(EFFECTS) == Counter([*NAMES, "a"])
 
 
 # race

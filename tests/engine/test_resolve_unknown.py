@@ -1,4 +1,4 @@
-"""Steps that must not be repeated: whatever leaves their outcome unknown parks the run until a person says what became of them."""
+"""Steps that must not be repeated: what leaves their outcome unknown parks the run until a person says what became of them."""
 
 import asyncio
 import json
@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.engines import Make, output_of, to_the_end
-from support.processes import REPOSITORY, Folder
 
 from flowstone import Done, Flow, StepFailed, step, workflow
 from flowstone.errors import NotFound, TryAgain
 from flowstone.journal.states import Status
 from flowstone.testing.throwaway import Throwaway
+from support.engines import Make, output_of, to_the_end
+from support.processes import REPOSITORY, Folder
 
 EFFECTS: list[str] = []
 
@@ -190,7 +190,7 @@ def test_an_unknown_outcome_is_undone_unless_a_person_said_that_it_failed(make: 
     else:
         engine.engine.resolve(row.id, "pay", said, reason="looked")
         assert engine.drive(row.id).status is Status.FAILED
-    assert EFFECTS == ["pay", *(["refund unknown None"] if undone else [])]
+    assert ["pay", *(["refund unknown None"] if undone else [])] == EFFECTS
 
 
 WORKFLOWS = """

@@ -11,13 +11,13 @@ from random import Random
 from typing import Any
 
 import pytest
-from support.engines import Make, output_of, to_the_end
-from support.programs import Node, program
 
 from flowstone import Flow, StepFailed, workflow
 from flowstone.errors import NotFound
 from flowstone.journal.states import Status
 from flowstone.testing.throwaway import Throwaway
+from support.engines import Make, output_of, to_the_end
+from support.programs import Node, program
 
 PROGRAMS = 150
 SHAPES = {"seq", "gather", "group", "limited", "queue"}
@@ -320,7 +320,9 @@ def unwork(done: Any) -> None:
     RAN.append(f"un{done.args[0]}")
 
 
-@pytest.mark.xfail(strict=True, reason="what began after the failed step, but before its failure, is not kept: DESIGN.md section 11")
+@pytest.mark.xfail(
+    strict=True, reason="what began after the failed step, but before its failure, is not kept: DESIGN.md section 11"
+)
 def test_a_retry_repeats_no_item_of_a_limited_map_that_had_succeeded(make: Make) -> None:
     @workflow
     async def body(flow: Flow) -> list[str]:

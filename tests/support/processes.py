@@ -11,11 +11,11 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 from flowstone.authoring.loader import Library
@@ -90,7 +90,9 @@ class Folder:
 
     def runs(self, workflow: str | None = None) -> list[str]:
         """Ids, oldest first."""
-        return [row[0] for row in self.rows("select id from runs where ? is null or workflow = ? order by seq", workflow, workflow)]
+        return [
+            row[0] for row in self.rows("select id from runs where ? is null or workflow = ? order by seq", workflow, workflow)
+        ]
 
     def status(self, run: str) -> str:
         """A run's status."""
@@ -98,7 +100,10 @@ class Folder:
 
     def events(self, run: str) -> list[Event]:
         """A run's journal."""
-        return [Event(*row) for row in self.rows("select n, at, kind, step, attempt, body from journal where run_id = ? order by n", run)]
+        return [
+            Event(*row)
+            for row in self.rows("select n, at, kind, step, attempt, body from journal where run_id = ? order by n", run)
+        ]
 
     def ledger(self, run: str) -> Ledger:
         """Its fold."""
@@ -118,10 +123,10 @@ def ended(process: "subprocess.Popen[str]") -> Ended:
 
 def wait_until(holds: Callable[[], Any], seconds: float = PATIENCE) -> None:
     """Return when it holds. Fails after that many seconds."""
-    until = monotonic() + seconds
+    until = time.monotonic() + seconds
     while not holds():
-        assert monotonic() < until, f"nothing happened for {seconds:g} seconds"
-        sleep(0.005)  # noqa: TID251  other processes are waited for
+        assert time.monotonic() < until, f"nothing happened for {seconds:g} seconds"
+        time.sleep(0.005)  # noqa: TID251  other processes are waited for
 
 
 def main(verb: str, target: str, kill_after: int, data: Any) -> None:

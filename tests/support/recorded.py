@@ -19,7 +19,9 @@ class _Clock:
         raise AssertionError("nothing waits here")
 
 
-def record(database: Path, run_id: str, journal: Journal, *, parent: tuple[str, str] | None = None, key: str | None = None) -> None:
+def record(
+    database: Path, run_id: str, journal: Journal, *, parent: tuple[str, str] | None = None, key: str | None = None
+) -> None:
     """Write one run; its row is made anew from its journal."""
     clock = _Clock()
     database.parent.mkdir(exist_ok=True)

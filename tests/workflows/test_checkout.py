@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support.processes import Folder, wait_until
 
 from .conftest import Project, started
@@ -103,24 +104,24 @@ def test_a_death_at_any_event_leaves_nothing_unbalanced(tmp_path: Path, order: d
             require_balance(folder.root, folder.status(run))
             break
         done = folder.act(then, run)
-        ends = {"resume": {"good": "completed", "stolen": "failed"}[card], "cancel": "cancelled"}
+        own_end = {"good": "completed", "stolen": "failed"}[card]
         status = folder.status(run)
         assert done.out.split() == [run, status], done
-        assert status == ends[then] or (then == "cancel" and card == "stolen" and status == "failed")
+        assert status in ({own_end} if then == "resume" else {"cancelled", own_end})  # it may have come to its end before
         require_balance(folder.root, status)
     assert death > 10
 
 
-@pytest.mark.parametrize("kind", ["charge card:undo", "reserve stock:undo"])
-def test_a_death_while_undoing_refunds_once(tmp_path: Path, order: dict[str, Any], kind: str) -> None:
+@pytest.mark.parametrize("events_each", [5, 6])
+def test_deaths_while_undoing_refund_once(tmp_path: Path, order: dict[str, Any], events_each: int) -> None:
     folder = Folder(tmp_path)
     shutil.copytree(Path(__file__).parents[2] / "workflows", tmp_path / "workflows", dirs_exist_ok=True)
     folder.act("run", "checkout", 9, {**order, "cool_off": "1h"})
     [run] = folder.runs()
-    for death in range(len(folder.events(run)) + 1, 40):
-        died = folder.act("cancel" if death == len(folder.events(run)) + 1 else "resume", run, death)
-        if died.code == 0:
-            break
+    deaths = 0
+    while folder.status(run) == "running":
+        verb = "cancel" if deaths == 0 else "resume"
+        deaths += folder.act(verb, run, len(folder.events(run)) + events_each).code == -9
+    assert deaths > 1
     assert folder.status(run) == "cancelled"
-    assert any(event.step == kind and event.kind == "step.succeeded" for event in folder.events(run))
     require_balance(tmp_path, "cancelled")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from flowstone.errors import UsageError
+from flowstone_cli import json_text
 from flowstone_cli.session import Session
 
 _BASH = """\
@@ -75,7 +76,9 @@ def command(
     session: Session = ctx.obj
     if shell not in SHELLS:
         raise UsageError(f"flow completion takes {' or '.join(SHELLS)}; not {shell}", hint="flow completion bash")
-    session.out.write(("" if shell == "bash" else _ZSH) + _script(ctx))
+    script = ("" if shell == "bash" else _ZSH) + _script(ctx)
+    fields = {"schema": "flow.completion/1", "shell": shell, "script": script}
+    session.out.write(json_text.document(fields) if session.options.json else script)
     return 0
 
 

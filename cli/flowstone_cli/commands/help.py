@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from flowstone.errors import UsageError
-from flowstone_cli import exit_codes
+from flowstone_cli import exit_codes, json_text
 from flowstone_cli.session import Session
 
 _IDS = """\
@@ -69,7 +69,7 @@ flow config show.
   FORCE_COLOR        colours in a pipe too; so does CLICOLOR_FORCE
   COLUMNS            the width of the window
   CI, TERM=dumb      plain lines instead of the live view
-  ACCESSIBLE         the same: nothing moves
+  ACCESSIBLE         the same, and words and sentences instead of signs and bars
 """
 
 _TIME = """\
@@ -110,7 +110,9 @@ def command(
 ) -> int:
     """Explain a verb, an exit code, or exit-codes, json, environment, time, ids."""
     session: Session = ctx.obj
-    session.out.write(_page(ctx, topic))
+    page = _page(ctx, topic)
+    fields = {"schema": "flow.help/1", "topic": topic, "text": page}
+    session.out.write(json_text.document(fields) if session.options.json else page)
     return 0
 
 

@@ -14,7 +14,7 @@ def people(one: Finding, stream: Stream) -> str:
     """The sentence, wrapped, and the command under it."""
     sign = _SIGNS[one.grade]
     first, *more = wrap(clean(one.message).replace("\n", "; ").replace("\t", " "), max(8, stream.width - 2 - _CHECK))
-    made = line(stream, (stream.glyph(sign), sign), " " + left(one.check, _CHECK), first)
+    made = line(stream, (one.grade if stream.spoken else stream.glyph(sign), sign), " " + left(one.check, _CHECK), first)
     made += "".join(line(stream, " " * (2 + _CHECK), piece) for piece in more)
     if one.hint is not None:
         for piece in wrap(f"try: {clean(one.hint)}", max(8, stream.width - 2 - _CHECK)):

@@ -24,7 +24,7 @@ def block(view: RunView, stream: Stream) -> str:
 def headline(view: RunView, stream: Stream, run_id: str, said: str) -> str:
     """`✗ failed   deploy k7f2qd   …`; over several lines where the window is too narrow for one."""
     phase = view.phase.value
-    start = f"{stream.glyph(phase)} {left(phase, 7)}"
+    start = phase if stream.spoken else f"{stream.glyph(phase)} {left(phase, 7)}"
     workflow, width = one_line(view.row.workflow), stream.width
     signed: Part = (start, phase)
     if not stream.terminal or cells(f"{start}  {workflow} {run_id}   ") + min(cells(one_line(said)), 24) <= width:

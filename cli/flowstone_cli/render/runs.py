@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from flowstone.journal.words import ago_words, took_words
 from flowstone.ports import RunRow
 from flowstone_cli.clean import cells, fit, left, one_line, right
+from flowstone_cli.render import spoken
 from flowstone_cli.render.text import line, tsv
 from flowstone_cli.terminal import Stream
 
@@ -31,6 +32,8 @@ def people(listed: Sequence[Listed], rows: Sequence[RunRow], stream: Stream, *, 
     """The table, and below it how many there are."""
     if not listed:
         return "no runs\n"
+    if stream.spoken:
+        return "".join(spoken.listed(one, row, now, id_length, stream) for one, row in zip(listed, rows, strict=True))
     columns = [
         _Column("ID", [one["id"][:id_length] for one in listed], False, 0, id_length),
         _Column("WORKFLOW", [one_line(one["workflow"]) for one in listed], False, 28, 24),

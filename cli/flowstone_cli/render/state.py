@@ -33,7 +33,7 @@ def people(state: State, workflow: str, run_id: str, events: Sequence[Event], st
         made = line(stream, start) + line(stream, rest)
     else:
         made = line(stream, f"{start}   {rest}")
-    if pointer:
+    if pointer and not stream.spoken:
         made += _pointer(n, last, events[n], stream) + _way(n, events, stream) + "\n"
     made += _section("input", [("", state["input"])] if state["input"] is not None else [], stream)
     made += _section("results", [(label_of(key), value) for key, value in state["results"].items()], stream)

@@ -136,8 +136,9 @@ def note_of(key: str, view: RunView) -> str:
     """What a step's line says beside its duration: its tries, its error, who answered."""
     operation = view.ledger.operations[key]
     parts = []
-    if operation.kind == "child" and operation.opened.get("child"):
-        parts.append(f"child {operation.opened['child']}")
+    child = view.ledger.children.get(key) or operation.child
+    if child is not None:
+        parts.append(f"child {child[: len(view.id)]}")
     tries = len(operation.attempts)
     if operation.is_gate:
         closed = operation.completion.body() if operation.completion is not None else {}

@@ -80,10 +80,10 @@ def size(count: int) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """`1 step`, `2 steps`, `2 tries`."""
+    """`1 step`, `2 steps`, `2 tries`, `2 days`."""
     if number == 1:
         return f"1 {noun}"
-    return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"
+    return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{number:,} {noun}s"
 
 
 def instant_words(at: int, *, seconds: bool = True) -> str:

@@ -10,6 +10,7 @@ from flowstone.journal.scale import Scale, scale_of
 from flowstone.journal.timeline import Span, busy, span_document, working
 from flowstone.journal.words import duration_words, took_words
 from flowstone_cli.clean import cells, fit, left, one_line, right
+from flowstone_cli.render import spoken
 from flowstone_cli.render.bars import Bars, axis, labels
 from flowstone_cli.render.rows import Drawn, Lane, Row, Test, drawn, most_at_once, named, only, select, tree
 from flowstone_cli.render.status import name_width
@@ -60,6 +61,10 @@ def people(view: RunView, found: Sequence[Span], children: Mapping[str, Lane], s
     )
     intervals = busy((span for one in (lane, *children.values()) for span in one.spans), end)
     worked = working(intervals)
+    if stream.spoken:
+        return spoken.timeline(
+            view, chosen, scale_of(_clipped(intervals, start, end), start, end, WITH_BARS), worked, end, stream
+        )
     if stream.width < WITH_BARS:
         drawing = _Drawing(view, None, end, stream)
         return _narrow_head(view, worked, stream) + "".join(_line(one, drawing) for one in chosen)

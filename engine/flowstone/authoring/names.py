@@ -268,7 +268,9 @@ def _write_index(kept: Path | None, entries: dict[str, Any]) -> None:
     unfinished = kept.with_name(f"{kept.name}-{os.getpid()}")
     with suppress(OSError, UnicodeError):
         try:
-            unfinished.write_text(json.dumps({"format": INDEX_FORMAT, "files": entries}), encoding="utf-8")
+            descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123  a descriptor
+                json.dump({"format": INDEX_FORMAT, "files": entries}, file)
             unfinished.replace(kept)
         finally:
             unfinished.unlink(missing_ok=True)

@@ -37,7 +37,7 @@ def placed_at(site: Site | None) -> Iterator[None]:
 
 
 def handled_by_caller() -> tuple[BaseException, ...]:
-    """The errors in whose `except` or `finally` the author's code is: here, in the thread of a `def` body, where its task was made."""
+    """The errors that the author's code is handling: here, in a `def` body's thread, or where its task was made."""
     return tuple(error for error in (sys.exc_info()[1], _HANDLED.get()) if error is not None)
 
 

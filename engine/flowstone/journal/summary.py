@@ -33,7 +33,7 @@ class Index:
 
     def after(self, drafts: Iterable[Draft | Event]) -> "Index":
         """The index once these are in the journal too."""
-        waits, stopped, interrupted = self.waits, self.stopped, self.interrupted
+        waits, stopped, interrupted = dict(self.waits), self.stopped, self.interrupted
         steps, done, current, error = self.steps, self.done, self.current, self.error
         for draft in drafts:
             kind, step = draft.kind, draft.step
@@ -44,15 +44,15 @@ class Index:
             if kind == Kind.STATE_SET or (kind == Kind.STEP_SUCCEEDED and not _is_own(step, waits)):
                 done += 1
             if kind in _ENDS_WAIT and step in waits:
-                waits = {key: wait for key, wait in waits.items() if key != step}
+                del waits[step]
             if kind == Kind.GATE_CLOSED:
                 done += json.loads(draft.text)["outcome"] != "cancelled"
             elif kind in _WAITS:
                 wait = _WAITS[kind](draft, json.loads(draft.text))
                 if wait is not None and step is not None:
-                    waits = {**waits, step: wait}
+                    waits[step] = wait
                 elif kind == Kind.STEP_FAILED and step in waits:
-                    waits = {key: wait for key, wait in waits.items() if key != step}
+                    del waits[step]
             elif kind in (Kind.RUN_INTERRUPTED, Kind.RUN_CLAIMED):
                 interrupted = kind == Kind.RUN_INTERRUPTED
             elif kind == Kind.RUN_SUSPENDED:

@@ -13,5 +13,5 @@ def seen_at(interrupted: Event, written_at: int) -> int | None:
 
 
 def cut_off_at(start_at: int, found_at: int, seen_at: int | None) -> int:
-    """When an attempt ended that was cut off: when its process was last known to live, if after the start, else when found out."""
+    """When an attempt ended that was cut off: when its process was last known to live if after the start, else when found."""
     return found_at if seen_at is None or seen_at <= start_at else seen_at

@@ -5,7 +5,7 @@ The first of the two verbs that run user code. A pass ends when the run has ende
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from flowstone.clock import MICROSECONDS, Clock
 from flowstone.interrupts import Misuse
@@ -29,6 +29,7 @@ from flowstone.running.ticking import Ticking
 from flowstone.running.undoing import Undoing
 from flowstone.running.writer import Writer
 
+T = TypeVar("T")
 DEFAULT_PARK_AFTER = 60 * MICROSECONDS
 PUT_DOWN = " put down"
 """Ends the name of the task that puts an operation down."""
@@ -163,9 +164,12 @@ class Pass:
         """Run the on_error of steps that have failed for good."""
         for key in self._ledger.unhandled - self._handled:
             self._handled.add(key)
-            asked = self._body.asked[key]
-            assert isinstance(asked, AskedStep | AskedChild)
-            self._undoing.handle(asked, self._ledger.operations[key])
+            self._undoing.handle(self._failed_for_good(key), self._ledger.operations[key])
+
+    def _failed_for_good(self, key: str) -> AskedStep | AskedChild:
+        asked = self._body.asked[key]
+        assert isinstance(asked, AskedStep | AskedChild)
+        return asked
 
     def _start_attempt(self, asked: AskedStep) -> None:
         if asked.step is None:
@@ -192,6 +196,7 @@ class Pass:
         """Record as cancelled what was started and the body no longer waits for; a step with an undo is let end."""
         given_up, self._body.given_up = self._body.given_up, []
         for asked in given_up:
+            self._missing.pop(asked.key, None)
             self._attempts.spawn(self._put_down(asked), asked.key + PUT_DOWN)
 
     async def _put_down(self, asked: Asked[Any]) -> None:
@@ -236,6 +241,8 @@ class Pass:
                 drafts += asked.read(asked.record, self._clock.now(), self._body.user)
             for step in self._waiting(AskedStep):
                 drafts += resolution(step.record)
+            for handler in self._unresolved_handlers():
+                drafts += resolution(handler)
             if drafts and not await self._writer.append_alone(drafts, Change(seen_mail=seen)):
                 await self._writer.catch_up()
                 continue
@@ -250,11 +257,19 @@ class Pass:
         for child in self._waiting(AskedChild):
             if child.record.answer is not None:
                 child.record.answer = None
-                self._attempts.spawn(self._children.go_on(child), child.key)
+                self._attempts.spawn(self._children.look_again(child), child.key)
         for step in self._waiting(AskedStep):
             if step.record.answer is not None and is_unresolved(step.record):  # the word was: retry
                 step.record.answer = None
                 self._start_attempt(step)
+        for handler in self._unresolved_handlers():
+            if handler.answer is not None:
+                handler.answer = None
+                handled = handler.opened["handles"]
+                self._undoing.handle(self._failed_for_good(handled), self._ledger.operations[handled], again=True)
+
+    def _unresolved_handlers(self) -> list[Operation]:
+        return [one for one in self._ledger.waits.values() if one.kind == "on_error" and is_unresolved(one)]
 
     def _waiting(self, kind: type[Any]) -> Sequence[Any]:
         asked = (self._body.asked.get(operation.key) for operation in self._ledger.waits.values())
@@ -345,18 +360,16 @@ def _due(operation: Operation) -> int | None:
     return operation.wake_at or operation.last.next_attempt_at
 
 
-async def outside_of_tasks(function: Callable[[], None]) -> None:
+async def outside_of_tasks(function: Callable[[], T]) -> T:
     """Call in a plain callback of this loop, since a body's tasks must not run inside another task."""
     loop = asyncio.get_running_loop()
-    called: asyncio.Future[None] = loop.create_future()
+    called: asyncio.Future[T] = loop.create_future()
 
     def call() -> None:
         try:
-            function()
+            called.set_result(function())
         except BaseException as error:
             called.set_exception(error)
-        else:
-            called.set_result(None)
 
     loop.call_soon(call)
-    await called
+    return await called

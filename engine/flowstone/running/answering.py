@@ -127,9 +127,7 @@ def decide(word: Word, run: RunRow, events: Sequence[Event], now: int, scopes: M
     ]
 
 
-def early_word(
-    word: Word, run: RunRow, events: Sequence[Event], reason: str, scopes: Mapping[str, Sequence[str]]
-) -> list[Draft]:
+def early_word(word: Word, run: RunRow, events: Sequence[Event], reason: str, scopes: Mapping[str, Sequence[str]]) -> list[Draft]:
     """The mail for a gate that the run has not reached; policy and data are checked when it opens."""
     if run.status in SETTLED:
         raise AlreadyAnswered(f"run {run.id} is {run.status}: it reaches no gate any more", hint=f"flow status {run.id}")
@@ -145,9 +143,7 @@ def early_word(
     return [Draft(Kind.GATE_ANSWERED, key, 1, said)]
 
 
-def _again(
-    word: Word, name: str, body: Mapping[str, Any], at: int, field: str, schema: Mapping[str, Any] | None
-) -> list[Draft]:
+def _again(word: Word, name: str, body: Mapping[str, Any], at: int, field: str, schema: Mapping[str, Any] | None) -> list[Draft]:
     outcome = body[field]
     same_data = word.data is None or body["data"] in (word.data, filled(word.data, schema))
     if outcome == word.decision and (not word.yes or same_data):

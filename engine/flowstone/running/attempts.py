@@ -137,11 +137,11 @@ class Attempts:
             attempt=number,
             epoch=self._epoch,
             predecessor_key=call.predecessor,
-            output=functools.partial(self._output.add, call.key, number),
+            output=functools.partial(self._output.add, self._run_id, call.key, number),
             misuse=self._note_misuse,
             of_graph=call.of_graph,
         )
-        self._output.running[call.key] = number
+        self._output.running[self._run_id, call.key] = number
         try:
             call.fresh = await attempt_step(call.step, call.arguments, current, timeout=call.timeout)
         except BaseException as error:
@@ -154,7 +154,7 @@ class Attempts:
         else:
             draft = Draft(Kind.STEP_SUCCEEDED, call.key, number, _succeeded(call.fresh, current))
         finally:
-            self._output.ended(call.key)
+            self._output.ended(self._run_id, call.key)
         if self.misuse is not None or asyncio.current_task() not in self._tasks:
             return
         try:

@@ -8,6 +8,7 @@ import inspect
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import cached_property
 from random import Random
 from typing import Any, NoReturn
 from uuid import UUID, uuid5
@@ -36,7 +37,7 @@ from flowstone.ports import Source
 from flowstone.running.body_log import BodyLog
 from flowstone.running.body_loop import BodyLoop, Branch
 from flowstone.running.patches import skip_marks, skip_to_mark
-from flowstone.running.recognition import Difference, difference, not_asked_for
+from flowstone.running.recognition import Difference, Inputs, difference, inputs_of, not_asked_for
 from flowstone.running.steps.asked import Asked
 from flowstone.running.steps.call import AskedStep
 from flowstone.running.steps.child import AskedChild
@@ -258,7 +259,7 @@ class Body:
         """Whether the calling code is reached by a run that was not recorded before the patch existed; that is then recorded."""
         branch = self.require_body("flow.patched")
         name = "patched:" + clean_name(patch, "flow.patched")
-        fresh = skip_to_mark(self.ledger, branch, name, replaying=self.pending_completion)
+        fresh = skip_to_mark(self.ledger, branch, name, replaying=not self.live and self.pending_completion)
         self.patches[patch] = self.patches.get(patch, True) and fresh
         if not fresh:
             return False
@@ -342,9 +343,13 @@ class Body:
         record = self.ledger.by_place.get((asked.branch, asked.position))
         if record is not None:
             asked.record = record
-            found = difference(self.ledger, record, asked, same_version=self._same_version)
+            found = difference(self.ledger, record, asked, None if self._same_version else lambda: self._inputs)
             if found is not None:
                 self._refuse(found)
+
+    @cached_property
+    def _inputs(self) -> Inputs:
+        return inputs_of(self.ledger)  # in a replay nothing is added to it
 
     def _refuse_unasked(self, record: Operation) -> NoReturn:
         self._refuse(not_asked_for(self.ledger, record, same_version=self._same_version))

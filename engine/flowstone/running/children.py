@@ -6,10 +6,10 @@ from typing import Any, Protocol
 from flowstone.clock import Clock
 from flowstone.errors import BadData, NotFound
 from flowstone.identity import new_run_id
-from flowstone.journal.events import Draft, Kind, body_text
+from flowstone.journal.events import Draft, Event, Kind, body_text
 from flowstone.journal.ledger import Ledger
-from flowstone.journal.states import Status
-from flowstone.ports import RunRow
+from flowstone.journal.states import SETTLED, Status
+from flowstone.ports import RunRow, Store
 from flowstone.running.attempts import Attempts
 from flowstone.running.retrying import delay_after
 from flowstone.running.steps.child import AskedChild
@@ -102,6 +102,11 @@ class Children:
             error, heals = failure_of(child, ledger)
             await self._failed(asked, error, heals=heals)
 
+    async def look_again(self, asked: AskedChild) -> None:
+        """Carry the child on after it was reported, unless whoever watches it already has recorded its end."""
+        await self._attempts.wait_for(asked.key)
+        await self.go_on(asked)
+
     async def _failed(self, asked: AskedChild, error: dict[str, Any], *, heals: bool) -> None:
         record = asked.record
         assert record is not None
@@ -156,3 +161,26 @@ def failure_of(child: str, ledger: Ledger) -> tuple[dict[str, Any], bool]:
     error = dict(ledger.error or {})
     error["child"] = error.get("child") or {"run": child, "step": error.get("step")}
     return error, bool(error.pop("heals", False))
+
+
+def has_ended(store: Store, child: str) -> bool:
+    """Whether a child has ended; one that was recorded and never made has not."""
+    try:
+        return store.run(child).status in SETTLED
+    except NotFound:
+        return False
+
+
+def tell_parent(store: Store, row: RunRow) -> None:
+    """A child's end is mail for a parent whose pass is not waiting for it: that of another process, a later one."""
+    if row.parent_run is None or row.status not in SETTLED:
+        return
+
+    def report(parent: RunRow, events: list[Event]) -> list[Draft]:
+        operation = Ledger(events).operations.get(row.parent_step or "")
+        if parent.status in SETTLED or operation is None or not operation.open:
+            return []
+        return [Draft(Kind.STEP_REPORTED, row.parent_step, operation.last.number, body_text(child=row.id, status=row.status))]
+
+    with suppress(NotFound):  # the parent was deleted
+        store.post(row.parent_run, None, report)

@@ -57,7 +57,8 @@ def _undone(ledger: Ledger, operation: Operation) -> bool:
 class Names:
     """Finds functions by the names in the journal: registered steps, then the workflow's own module and what it imports."""
 
-    workflow: Callable[..., Any]
+    workflow: Callable[[], Callable[..., Any]]
+    """Gives the workflow's body. Raises NotFound, LoadFailed: an undo goes on without the body, maybe after its file is gone."""
     find_step: Callable[[str], Callable[..., Any]]
 
     def find(self, name: str) -> Callable[..., Any]:
@@ -66,7 +67,7 @@ class Names:
             return self.find_step(name)
         except NotFound:
             pass
-        module: Any = sys.modules.get(self.workflow.__module__)
+        module: Any = sys.modules.get(self.workflow().__module__)
         found = _walk(module, name.split("."))
         parts = name.split(".")
         for length in range(len(parts) - 1, 0, -1):
@@ -89,16 +90,19 @@ def undo_step(
 ) -> OwnStep:
     """The undo of one operation. Raises NotFound if its function cannot be found."""
     function = describe_function(names.find(operation.opened["undo"]))
-    signature = _signature(operation, names)
-    known = operation.status is StepStatus.SUCCEEDED
-    result = operation.completion.body()["result"] if known and operation.completion else None
-    done: Done[Any, Any] = Done(
-        args=_arguments(operation, signature),
-        result=restore(result, signature.result) if known else None,
-        outcome="succeeded" if known else "unknown",
-        step=operation.name,
-        invocation_id=invocation_id(run_id, operation.key),
-    )
+
+    def done() -> Done[Any, Any]:
+        signature = _signature(operation, names)
+        known = operation.status is StepStatus.SUCCEEDED
+        result = operation.completion.body()["result"] if known and operation.completion else None
+        return Done(
+            args=_arguments(operation, signature),
+            result=restore(result, signature.result) if known else None,
+            outcome="succeeded" if known else "unknown",
+            step=operation.name,
+            invocation_id=invocation_id(run_id, operation.key),
+        )
+
     record = ledger.operations.get(operation.key + ":undo")
     return OwnStep("undo", operation, function, done, base, record, cause=cause)
 

@@ -31,7 +31,7 @@ class Forking:
     program: Callable[[RunRow, Any], Program]
     plan: Callable[[str], dict[str, Any]]
     """What run.created keeps of a workflow's plan."""
-    log: Callable[[int, str], None]
+    log: Callable[[str, int, str], None]
 
     def fork(self, row: RunRow, step: str, data: Any, user: str) -> RunRow:
         """Create the fork, owned by this process. Raises NotFound (no such step), BadData, Diverged."""

@@ -1,4 +1,4 @@
-"""What steps print and bodies log, kept until the next append takes it into the journal's transaction."""
+"""What steps print and bodies log, kept by run until the next append to its journal takes it into that transaction."""
 
 import threading
 from collections.abc import Callable
@@ -29,54 +29,61 @@ class OutputLog:
         self.settle: Callable[[], None] = lambda: None
         """Brings in what is still on its way from file descriptors; called when a step ends."""
         self._lock = threading.Lock()
-        self._pieces: list[LogPiece] = []
-        self._sizes: dict[tuple[str | None, int | None], int] = {}
-        self.running: dict[str, int] = {}
+        self._pieces: dict[str | None, list[LogPiece]] = {}
+        """By run; what names none goes to the run that writes next."""
+        self._sizes: dict[tuple[str | None, str | None, int | None], int] = {}
+        self.running: dict[tuple[str, str], int] = {}
         """Steps whose attempt runs now, and its number: output that names no step is theirs if there is just one."""
 
     def write(self, stream: str, text: str) -> None:
         """Keep text of `stream` ("out" or "err") for the step in whose context this is called."""
         step = CURRENT.get()
         if step is not None:
-            self.add(step.key, step.attempt, stream, text)
+            self.add(step.run_id, step.key, step.attempt, stream, text)
         elif len(self.running) == 1:
-            [(key, attempt)] = self.running.items()
-            self.add(key, attempt, stream, text)
+            [((run, key), attempt)] = self.running.items()
+            self.add(run, key, attempt, stream, text)
         else:
-            self.add(None, None, stream, text)
+            self.add(None, None, None, stream, text)
 
-    def add(self, step: str | None, attempt: int | None, stream: str, text: str) -> None:
-        """Keep text of a given attempt."""
+    def add(self, run: str | None, step: str | None, attempt: int | None, stream: str, text: str) -> None:
+        """Keep text of a given attempt, or of the body of a run."""
         if not text:
             return
         with self._lock:
-            size = self._sizes.get((step, attempt), 0)
-            self._sizes[step, attempt] = size + len(text)
+            size = self._sizes.get((run, step, attempt), 0)
+            self._sizes[run, step, attempt] = size + len(text)
+            pieces = self._pieces.setdefault(run, [])
             if size < LIMIT:
-                self._pieces.append(LogPiece(step, attempt, self._clock.now(), stream, text[: LIMIT - size]))
+                pieces.append(LogPiece(step, attempt, self._clock.now(), stream, text[: LIMIT - size]))
             if size < LIMIT <= size + len(text):
                 note = f"\n… more than {LIMIT} characters: the rest of this attempt's output is not kept\n"
-                self._pieces.append(LogPiece(step, attempt, self._clock.now(), stream, note))
+                pieces.append(LogPiece(step, attempt, self._clock.now(), stream, note))
         if self._echo is not None:
             self._echo(step, stream, text)
 
-    def ended(self, step: str) -> None:
+    def ended(self, run: str, step: str) -> None:
         """A step's attempt has ended: what comes now is not its output."""
         self.settle()
-        self.running.pop(step, None)
+        self.running.pop((run, step), None)
 
-    @property
-    def waiting(self) -> bool:
-        """Whether something has come that nobody has taken."""
-        return bool(self._pieces)
+    def waiting(self, run: str) -> bool:
+        """Whether something has come that the run's next append would take."""
+        return bool(self._pieces.get(run) or self._pieces.get(None))
 
-    def put_back(self, pieces: list[LogPiece]) -> None:
+    def put_back(self, run: str, pieces: list[LogPiece]) -> None:
         """Give back what was taken and could not be written."""
         with self._lock:
-            self._pieces[:0] = pieces
+            self._pieces.setdefault(run, [])[:0] = pieces
 
-    def take(self) -> list[LogPiece]:
-        """What has come since the last call."""
+    def take(self, run: str) -> list[LogPiece]:
+        """What has come for a run since the last call."""
         with self._lock:
-            pieces, self._pieces = self._pieces, []
-        return pieces
+            return self._pieces.pop(None, []) + self._pieces.pop(run, [])
+
+    def forget(self, run: str) -> None:
+        """The pass of a run has ended, and its last append has taken what came until then."""
+        with self._lock:
+            self._pieces.pop(run, None)
+            self._sizes = {of: size for of, size in self._sizes.items() if of[0] not in (run, None)}
+        self.running = {of: attempt for of, attempt in self.running.items() if of[0] != run}

@@ -69,6 +69,7 @@ class Passing:
             self.stop.wakes.remove(attempts.wake.set)
             del self._going[row.id]
             writer.close()
+            self.output.forget(row.id)
 
     async def deliver(self, run_id: str) -> None:
         """Let the pass of that run, if this process makes one, look for mail at once."""

@@ -1,5 +1,6 @@
 """Recognising what a body asks for in what is recorded: the first difference between journal and code, and its likely cause."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,18 +26,28 @@ class Difference:
     """What has most likely led to it."""
 
 
-def difference(ledger: Ledger, record: Operation, asked: Asked[Any], *, same_version: bool) -> Difference | None:
+Inputs = frozenset[tuple[str, str, str | None, str | None]]
+"""Name, kind, function and input's digest of every operation of a journal."""
+
+
+def inputs_of(ledger: Ledger) -> Inputs:
+    """Those of the operations that the ledger holds."""
+    return frozenset((one.name, one.kind, one.function, one.digest) for one in ledger.operations.values())
+
+
+def difference(ledger: Ledger, record: Operation, asked: Asked[Any], inputs: Callable[[], Inputs] | None) -> Difference | None:
     """How an operation asked for differs from the recorded one at its place; None if it is that one.
 
-    Under another version another input is no difference, unless it is the input of another operation of that name: then the two
-    were swapped.
+    `inputs` is given under another version only: then another input is no difference, unless it is the input of another
+    operation of that name, for the two were swapped.
     """
+    same_version = inputs is None
     if (record.name, record.kind, record.function) != (asked.name, asked.kind, asked.function):
         said = f"the journal has {_described(record)}, the code asks for {_described(asked)} at {asked.request.site}"
         cause = OUTSIDE if same_version else _cause_of_another(ledger, record, asked)
     elif record.digest in (asked.digest, None) or asked.digest is None or record.opened.get("copied"):
         return None  # a fork, whose steps are copied, may have another input
-    elif same_version or _recorded_elsewhere(ledger, record, asked, with_input=True):
+    elif inputs is None or (asked.name, asked.kind, asked.function, asked.digest) in inputs():
         said = f"{_described(record)} was recorded with another input than the code gives it now at {asked.request.site}"
         cause = OUTSIDE if same_version else f'steps named "{record.name}" were swapped'
     else:
@@ -59,23 +70,14 @@ OUTSIDE = "the body is the same: randomness, the clock, a set's order or somethi
 
 def _cause_of_another(ledger: Ledger, record: Operation, asked: Asked[Any]) -> str:
     """Why another operation stands at the place of the recorded one."""
+    others = [other for other in ledger.operations.values() if other is not record]
     if (record.name, record.kind) == (asked.name, asked.kind):
         return f'another function runs under the name "{record.name}"'
-    if _recorded_elsewhere(ledger, record, asked, with_input=False):
+    if any((other.name, other.kind, other.function) == (asked.name, asked.kind, asked.function) for other in others):
         return f'"{record.name}" was removed, or swapped with "{asked.name}"'
     if (record.kind, record.function, record.digest) == (asked.kind, asked.function, asked.digest):
         return f'"{record.name}" was renamed to "{asked.name}"'
     return f'"{asked.name}" was inserted before "{record.name}"'
-
-
-def _recorded_elsewhere(ledger: Ledger, record: Operation, asked: Asked[Any], *, with_input: bool) -> bool:
-    """Whether the journal has what is asked for at another place."""
-    return any(
-        other is not record
-        and (other.name, other.kind, other.function) == (asked.name, asked.kind, asked.function)
-        and (not with_input or other.digest == asked.digest)
-        for other in ledger.operations.values()
-    )
 
 
 def _number(ledger: Ledger, record: Operation) -> int:

@@ -1,6 +1,7 @@
 """Which runs a sweep takes up: decided from rows, ledgers and the instant. Bounded, and patient with runs that crash."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from flowstone.clock import MICROSECONDS
@@ -8,6 +9,7 @@ from flowstone.journal.ledger import Ledger
 from flowstone.journal.phase import row_waits
 from flowstone.journal.states import Status
 from flowstone.ports import Filter, Life, Owners, RunRow, Store
+from flowstone.running.children import has_ended
 from flowstone.running.ownership import life_of
 from flowstone.running.work import has_work
 
@@ -20,9 +22,9 @@ def due_runs(store: Store, owners: Owners, workflows: frozenset[str], now: int, 
     """At most `limit` runs of these workflows that nobody executes and that would get further now, oldest change first."""
     found: list[RunRow] = []
     for row in _unfinished(store):
-        if row.workflow in workflows and may_be_due(owners, row, now):
+        if row.workflow in workflows and (may_be_due(owners, row, now) or _waits_for_the_dead(store, owners, row)):
             ledger = Ledger(store.events(row.id))
-            if (row.owner is not None or has_work(ledger, now)) and now >= _not_before(ledger, row):
+            if (row.owner is not None or has_work(ledger, now, partial(has_ended, store))) and now >= _not_before(ledger, row):
                 found.append(row)
     return sorted(found, key=lambda row: row.updated_at)[:limit]
 
@@ -32,6 +34,13 @@ def _unfinished(store: Store) -> Iterator[RunRow]:
     while page := store.runs(Filter(unfinished=True), limit=PAGE, offset=offset):
         yield from page
         offset += len(page)
+
+
+def _waits_for_the_dead(store: Store, owners: Owners, row: RunRow) -> bool:
+    """Whether it waits for a child that has ended: the child's process may have died before it told."""
+    if life_of(owners, row) not in (None, Life.DEAD):
+        return False
+    return any(wait["kind"] == "child" and wait["child"] and has_ended(store, wait["child"]) for wait in row_waits(row))
 
 
 def may_be_due(owners: Owners, row: RunRow, now: int) -> bool:

@@ -27,7 +27,7 @@ def unresolved(ledger: Ledger, run: RunRow, step: str) -> Operation:
 
 def is_unresolved(operation: Operation) -> bool:
     """Whether the step waits for `flow resolve`."""
-    return operation.kind == "step" and operation.status is StepStatus.WAITING
+    return operation.kind in ("step", "on_error") and operation.status is StepStatus.WAITING
 
 
 def word(operation: Operation, outcome: str, result: Any, by: dict[str, Any], reason: str) -> Draft:

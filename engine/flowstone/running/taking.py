@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from flowstone.clock import Clock
@@ -56,7 +57,7 @@ class Taking:
     clock: Clock
     program: Callable[[RunRow, Any], Program]
     """The code of a run, given its row and recorded input."""
-    log: Callable[[int, str], None]
+    log: Callable[[str, int, str], None]
 
     def replayed(self, row: RunRow) -> Taken:
         """A run at its frontier, whoever owns it. Raises Diverged."""
@@ -152,10 +153,15 @@ class Differs(Diverged):
 
 
 def replayed_body(
-    run_id: str, ledger: Ledger, program: Program, log: Callable[[int, str], None], verb: str = "resume", of: str | None = None
+    run_id: str,
+    ledger: Ledger,
+    program: Program,
+    log: Callable[[str, int, str], None],
+    verb: str = "resume",
+    of: str | None = None,
 ) -> Body:
     """The body of a run at its frontier. Raises Differs, naming the verb, and `of` instead if it is given."""
-    body = Body(run_id, ledger, program, log)
+    body = Body(run_id, ledger, program, partial(log, run_id))
     try:
         body.replay()
     except Divergence:

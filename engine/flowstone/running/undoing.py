@@ -8,7 +8,7 @@ from typing import Any
 
 from flowstone.authoring.definition import Failed, Policy
 from flowstone.clock import Clock
-from flowstone.errors import NotFound
+from flowstone.errors import FlowMisuse, NotFound
 from flowstone.journal.events import Draft, Kind, body_text
 from flowstone.journal.operations import Operation
 from flowstone.journal.states import StepStatus, Verb
@@ -18,6 +18,7 @@ from flowstone.running.compensation import Names, to_undo, undo_step
 from flowstone.running.ending import CRASHES, Ending, undo_failed
 from flowstone.running.functions import describe_function
 from flowstone.running.ownership import cut_off
+from flowstone.running.resolving import is_unresolved
 from flowstone.running.steps.call import AskedStep
 from flowstone.running.steps.child import AskedChild
 from flowstone.running.steps.own import OwnStep
@@ -42,14 +43,23 @@ class Undoing:
     stop: Stop
     park_after: int | None
 
-    def handle(self, asked: AskedStep | AskedChild, record: Operation) -> None:
-        """Run the on_error of a step that has failed for good; when it has ended the failure reaches the body."""
+    def handle(self, asked: AskedStep | AskedChild, record: Operation, *, again: bool = False) -> None:
+        """Run the on_error of a step that has failed for good; when it has ended the failure reaches the body.
+
+        One whose outcome is unknown is run again only if a person has said so.
+        """
         assert record.failure is not None
         assert asked.request.on_error is not None
-        error = restore_failure(record.failure.body()["error"], asked.name, record.failure.attempt or 1)
-        arguments = asked.arguments if isinstance(asked, AskedStep) else asked.request.args
-        failed: Failed[Any] = Failed(args=arguments, error=error, step=asked.name)
+        failure = record.failure
+
+        def failed() -> Failed[Any]:
+            error = restore_failure(failure.body()["error"], asked.name, failure.attempt or 1)
+            arguments = asked.arguments if isinstance(asked, AskedStep) else asked.request.args
+            return Failed(args=arguments, error=error, step=asked.name)
+
         earlier = self.writer.ledger.operations.get(record.key + ":on_error")
+        if earlier is not None and is_unresolved(earlier) and not again:
+            return
         step = OwnStep("on_error", record, describe_function(asked.request.on_error), failed, self.policy, earlier)
         if earlier is not None and earlier.status is StepStatus.RETRYING and earlier.failures:
             self.attempts.timers.add(earlier.last.next_attempt_at or 0, step)
@@ -90,7 +100,7 @@ class Undoing:
                 return
             try:
                 step = undo_step(self.run_id, ledger, todo[0], self.names, self.policy, ending.cause)
-            except NotFound:
+            except (NotFound, FlowMisuse):  # there is none, or something else that is none has its name
                 function = str(todo[0].opened["undo"])
                 await self._park_without(function)
                 return

@@ -1,12 +1,17 @@
 """Whether a run that nobody owns has something to do now: decided from its ledger and the instant."""
 
+from collections.abc import Callable
+
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.operations import Operation
 from flowstone.journal.states import SETTLED, Status
 
 
-def has_work(ledger: Ledger, now: int) -> bool:
-    """True if a pass would get the run further. What only the verb `flow resume` moves is no work."""
+def has_work(ledger: Ledger, now: int, ended: Callable[[str], bool]) -> bool:
+    """True if a pass would get the run further. What only the verb `flow resume` moves is no work.
+
+    `ended` tells whether a child has: it may have died before it told its parent.
+    """
     if ledger.status in SETTLED:
         return False
     if ledger.cancel_request is not None and ledger.cancelling is None and ledger.undoing is None:
@@ -16,17 +21,19 @@ def has_work(ledger: Ledger, now: int) -> bool:
         return ledger.cancel_request is not None
     if ledger.interrupted:
         return True
-    if any(_ready(operation, now) for operation in ledger.waits.values()):
+    if any(_ready(operation, now, ended) for operation in ledger.waits.values()):
         return True
     return ledger.status is Status.RUNNING and not ledger.waits
 
 
-def _ready(operation: Operation, now: int) -> bool:
+def _ready(operation: Operation, now: int, ended: Callable[[str], bool]) -> bool:
     if operation.kind == "approval":
         answered = operation.answer is not None and operation.answer.attempt == operation.last.number
         deadline = operation.opened["deadline"]
         return answered or (deadline is not None and deadline <= now)
-    if operation.last.status == "interrupted" or (operation.kind == "child" and operation.last.next_attempt_at is None):
+    if operation.kind == "child" and operation.last.next_attempt_at is None:
+        return operation.answer is not None or (operation.child is not None and ended(operation.child))
+    if operation.last.status == "interrupted":
         return operation.answer is not None
     due = operation.wake_at or operation.last.next_attempt_at
     return due is not None and due <= now

@@ -4,6 +4,7 @@ Blocking store calls are made in a thread of their own, so that neither the disk
 """
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -34,7 +35,8 @@ class Writer:
         self._index = index
         self._output = output
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
-        """What the last write appended, until it is taken into the ledger."""
+        self._storing = threading.Lock()
+        """Held by one write at a time, here or in the thread: the index goes from one to the next."""
         self._queue: list[tuple[Sequence[Draft], bool, asyncio.Future[None]]] = []
         self._flushing: asyncio.Task[None] | None = None
 
@@ -84,7 +86,7 @@ class Writer:
 
     async def keep_logs(self) -> None:
         """Write output that has come without an event, so that it can be read while its step runs."""
-        if self._output.waiting and self._flushing is None:
+        if self._output.waiting(self._run.id) and self._flushing is None:
             await self._write([], Change(durable=False))
 
     def close(self) -> None:
@@ -118,15 +120,21 @@ class Writer:
         """Write in this thread; None, and nothing written, if another process writes just now."""
         try:
             return self._written(self._store_append(drafts, change, patient=False))
-        except Locked as locked:
-            if self.failed is locked:
-                self.failed = None
+        except Locked:
             return None
 
     def _store_append(self, drafts: Sequence[Draft], change: Change, patient: bool = True) -> Sequence[Event] | None:
+        if not self._storing.acquire(blocking=patient):
+            raise Locked("another write of this run is on its way")
+        try:
+            return self._appended(drafts, change, patient)
+        finally:
+            self._storing.release()
+
+    def _appended(self, drafts: Sequence[Draft], change: Change, patient: bool) -> Sequence[Event] | None:
         if self.failed is not None:
             raise self.failed
-        logs = self._output.take()
+        logs = self._output.take(self._run.id)
         index = self._index.after(drafts)
         change = replace(change, patient=patient, summary=summary_of(index))
         try:
@@ -134,11 +142,12 @@ class Writer:
             if events and events[0].n > self.ledger.count:
                 events = self._store.events(self._run.id, after=self.ledger.count - 1)
         except FlowError as error:
-            self._output.put_back(logs)
-            self.failed = error
+            self._output.put_back(self._run.id, logs)
+            if patient or not isinstance(error, Locked):
+                self.failed = error
             raise
         if events is None:
-            self._output.put_back(logs)
+            self._output.put_back(self._run.id, logs)
             return None
         self._index = index
         return events

@@ -30,4 +30,4 @@ def replay_history(path: str | Path, *, workflows: str | Path | None = None) -> 
     programs = Programs(library(settings.dir, settings.root), Policy(settings.retries, settings.retry_delay))
     created = ledger.created
     program = programs.program(created["workflow"], created["input"], where="the recorded one")
-    replayed_body(document["run"]["id"], ledger, program, lambda level, message: None).close()
+    replayed_body(document["run"]["id"], ledger, program, lambda run_id, level, message: None).close()

@@ -1,5 +1,6 @@
 """The engine's own steps: `KEY:undo` and `KEY:on_error`. Durable and retried like any other, but no operation of the body."""
 
+from collections.abc import Callable
 from typing import Any
 
 from flowstone.authoring.definition import Policy
@@ -15,19 +16,31 @@ class OwnStep:
     """A step that the engine runs on behalf of the step `of`. `kind` is "undo" or "on_error"."""
 
     def __init__(
-        self, kind: str, of: Operation, step: StepFunction, argument: Any, base: Policy, record: Operation | None, **fields: Any
+        self,
+        kind: str,
+        of: Operation,
+        step: StepFunction,
+        argument: Callable[[], Any],
+        base: Policy,
+        record: Operation | None,
+        **fields: Any,
     ) -> None:
         self.kind = kind
         self.key = f"{of.key}:{kind}"
         self.predecessor: str | None = of.key
         self.of_graph = False
         self.step: StepFunction | None = step
-        self.arguments: tuple[Any, ...] = (argument,)
         self.policy = step.policy.over(base)
         self.record = record
         self.fresh: Recorded | None = None
         self._of = of
+        self._argument = argument
         self._fields = fields
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What the function is called with; made by each attempt, whose failure it is if a recorded value no longer fits."""
+        return (self._argument(),)
 
     @property
     def timeout(self) -> int | None:

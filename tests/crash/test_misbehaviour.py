@@ -1,0 +1,250 @@
+"""Steps that do what no step should: the run's end, the exit code and the next command are still right (rows 23 to 43)."""
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from crash import judge
+from crash.warm import Ended, Warm
+
+Flow = Callable[..., Ended]
+
+WORKFLOWS = """
+import asyncio, locale, os, resource, signal, subprocess, sys, threading, time
+from pathlib import Path
+from flowstone import Flow, NonRetryable, step, workflow
+
+ROOT = Path(__file__).parents[1]
+
+def note(tag):
+    with (ROOT / "effects").open("a") as file:
+        file.write(tag + "\\n")
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+    __repr__ = __str__
+
+def raises_keyboard_interrupt(): raise KeyboardInterrupt
+def raises_generator_exit(): raise GeneratorExit
+def raises_base_exception(): raise BaseException("base")
+def raises_group(): raise BaseExceptionGroup("several", [KeyboardInterrupt(), ValueError("x")])
+def raises_cancelled(): raise asyncio.CancelledError
+async def raises_cancelled_async(): raise asyncio.CancelledError
+def raises_stop_iteration(): raise StopIteration(1)
+def raises_mute(): raise Mute
+def raises_memory_error(): raise MemoryError
+def exits_0(): sys.exit(0)
+def exits_3(): sys.exit(3)
+async def exits_async(): sys.exit(0)
+
+def raises_large():
+    raise ValueError("x" * 50_000_000)
+
+def raises_in_a_circle():
+    one, two = ValueError("one"), ValueError("two")
+    one.__cause__, two.__cause__ = two, one
+    raise one
+
+def recurses():
+    return recurses()
+
+def gives_a_generator(): return (n for n in range(3))
+
+def gives_an_object(): return object()
+def gives_a_circle():
+    found = []
+    found.append(found)
+    return found
+
+def gives_depth():
+    found = []
+    for _ in range(500):
+        found = [found]
+    return found
+
+def forks_and_returns():
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+    return "parent" if child else "child"
+
+def leaves_a_process():
+    subprocess.Popen(["sh", "-c", "while [ ! -e go ]; do sleep 0.05; done"], cwd=ROOT, start_new_session=True)
+    return "left"
+
+def leaves_a_forked_process():
+    if os.fork() == 0:
+        os.setsid()
+        until = time.monotonic() + 60
+        while not (ROOT / "go").exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        os._exit(0)
+    return "left"
+
+def leaves_a_thread():
+    threading.Thread(target=lambda: threading.Event().wait(60)).start()
+    return "left"
+
+def changes_the_process():
+    os.chdir("/")
+    os.umask(0)
+    os.environ.clear()
+    sys.setrecursionlimit(200)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN) if threading.current_thread() is threading.main_thread() else None
+    sys.stdout = sys.stderr = None
+    return "changed"
+
+async def changes_the_process_async():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.set_wakeup_fd(-1)
+    return changes_the_process()
+
+def replaces_stdout():
+    sys.stdout = open(os.devnull, "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return "replaced"
+
+async def blocks_the_loop():
+    time.sleep(1.2)
+    return "late"
+
+def closes_all():
+    os.closerange(3, 4096)
+    return "closed"
+
+def closes_the_streams():
+    os.closerange(0, 3)
+    return "closed"
+
+def leaves_at_once():
+    if not (ROOT / "fixed").exists():
+        os._exit(0)
+    return "stayed"
+
+def aborts():
+    if not (ROOT / "fixed").exists():
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.abort()
+    return "stayed"
+
+@workflow
+async def one(flow: Flow, name: str) -> str:
+    function = globals()[name]
+    found = await flow.do("odd", function, retries=0)
+    await flow.do("then", note, "then")
+    return found
+"""
+
+FAILS = {
+    "raises_keyboard_interrupt": "KeyboardInterrupt",
+    "raises_generator_exit": "GeneratorExit",
+    "raises_base_exception": "base",
+    "raises_group": "several",
+    "raises_cancelled": "CancelledError",
+    "raises_cancelled_async": "CancelledError",
+    "raises_stop_iteration": "StopIteration",
+    "raises_mute": "Mute",
+    "raises_memory_error": "MemoryError",
+    "exits_0": "SystemExit",
+    "exits_3": "SystemExit",
+    "exits_async": "SystemExit",
+    "raises_large": "ValueError",
+    "raises_in_a_circle": "one",
+    "recurses": "RecursionError",
+    "gives_a_generator": "generator",
+    "gives_an_object": "object",
+    "gives_a_circle": "$",
+    "gives_depth": "nested too deeply",
+}
+COMPLETES = {
+    "forks_and_returns": "parent",
+    "leaves_a_process": "left",
+    "leaves_a_forked_process": "left",
+    "leaves_a_thread": "left",
+    "changes_the_process": "changed",
+    "changes_the_process_async": "changed",
+    "replaces_stdout": "replaced",
+    "blocks_the_loop": "late",
+    "closes_the_streams": "closed",
+}
+DIES = {"leaves_at_once": 0, "aborts": -signal.SIGABRT}
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
+    warm = Warm(tmp_path_factory.mktemp("outputs"))
+    yield warm
+    warm.close()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Iterator[Path]:
+    root = tmp_path / "project"
+    (root / "workflows").mkdir(parents=True)
+    (root / "workflows" / "work.py").write_text(WORKFLOWS)
+    yield root
+    (root / "go").touch()
+
+
+@pytest.fixture
+def flow(warm: Warm, root: Path) -> Flow:
+    return lambda *words: warm.flow(root, *words)
+
+
+def run(flow: Flow, root: Path, name: str, code: int, status: str) -> Ended:
+    """Run it, check the exit code and that journal, row and the next commands agree."""
+    ended = flow("run", "one", "--set-str", f"name={name}", "--json")
+    assert ended.code == code, ended
+    assert "Traceback" not in ended.err.replace('"trace', "")
+    [(row, events)] = judge.read(root)
+    judge.consistent(row, events)
+    assert row.status == status, row
+    assert flow("runs").code == 0
+    return ended
+
+
+@pytest.mark.parametrize("name", FAILS)
+def test_whatever_a_step_raises_or_gives_fails_its_run_and_nothing_else(flow: Flow, root: Path, name: str) -> None:
+    ended = run(flow, root, name, 1, "failed")
+    error = json.loads(ended.out)["error"]
+    assert FAILS[name] in f"{error['type']}: {error['message']}"
+    assert len(error["message"]) <= 8192 + 100
+    assert len(ended.out) + len(ended.err) < 300_000
+    assert not (root / "effects").exists()
+
+
+@pytest.mark.parametrize("name", COMPLETES)
+def test_whatever_a_step_does_to_its_process_the_run_goes_on(flow: Flow, root: Path, name: str) -> None:
+    ended = run(flow, root, name, 0, "completed")
+    assert json.loads(ended.out)["output"] == COMPLETES[name]
+    assert (root / "effects").read_text() == "then\n"
+    assert {path.stat().st_mode & 0o077 for path in (root / ".flow").iterdir() if path.name.startswith("flow.db")} == {0}
+    # What was left behind holds neither the lock nor the run.
+    assert flow("run", "one", "--set-str", "name=blocks_the_loop").code == 0
+
+
+@pytest.mark.parametrize("name", DIES)
+def test_a_step_that_ends_its_process_is_an_interrupted_run(flow: Flow, root: Path, name: str) -> None:
+    ended = flow("run", "one", "--set-str", f"name={name}")
+    assert (ended.code, ended.out) == (DIES[name], "")
+    assert json.loads(flow("status", "@last", "--json").out)["phase"] == "interrupted"
+    (root / "fixed").touch()
+    assert flow("recover").code == 0
+    assert flow("output", "@last")[:2] == (0, '"stayed"\n')
+
+
+def test_a_step_that_closes_every_descriptor_stops_the_run_which_goes_on_later(flow: Flow, root: Path) -> None:
+    ended = flow("run", "one", "--set-str", "name=closes_all")
+    assert ended.code in (70, 74, -signal.SIGBUS, -signal.SIGABRT), ended
+    [(row, events)] = judge.read(root)
+    judge.consistent(row, events)
+    work = root / "workflows" / "work.py"
+    work.write_text(work.read_text().replace("os.closerange(3, 4096)", "pass"))
+    assert flow("recover").code == 0
+    assert flow("output", "@last")[:2] == (0, '"closed"\n')
+    assert os.path.exists(root / "effects")

@@ -1,0 +1,157 @@
+"""Undo and handlers that cannot be carried out at once: unknown outcomes, values that no longer fit, files that are gone."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from flowstone import Done, Failed, Flow, step, workflow
+from flowstone.clock import SystemClock
+from flowstone.errors import LoadFailed
+from flowstone.journal.states import Status
+from flowstone.testing.throwaway import Functions, Throwaway
+from support.engines import Make, output_of
+
+TOLD: list[str] = []
+
+
+class Receipt(BaseModel):
+    number: int
+
+
+def bad() -> None:
+    raise ValueError("no")
+
+
+@step(repeatable=False, timeout="10ms")
+def tell(failed: Failed[Any]) -> None:
+    TOLD.append(failed.step)
+    threading.Event().wait(0.1)
+
+
+@workflow
+async def telling(flow: Flow) -> str:
+    try:
+        await flow.do("a", bad, on_error=tell)
+    except ValueError:
+        return "handled"
+    return "not reached"
+
+
+def told(make: Make) -> tuple[Throwaway, str]:
+    """A run whose handler must not be repeated, and nobody knows what it did."""
+    TOLD.clear()
+    engine = make(telling, tell, clock=SystemClock())
+    row = engine.run("telling")
+    assert row.status is Status.SUSPENDED
+    return engine, row.id
+
+
+def test_a_handler_with_an_unknown_outcome_is_not_run_again_by_resuming(make: Make) -> None:
+    engine, run_id = told(make)
+    assert engine.resume(run_id).status is Status.SUSPENDED
+    assert TOLD == ["a"]
+
+
+@pytest.mark.parametrize("outcome", ["succeeded", "failed"])
+def test_a_handler_with_an_unknown_outcome_is_resolved(make: Make, outcome: str) -> None:
+    engine, run_id = told(make)
+    engine.engine.resolve(run_id, "a:on_error", outcome, reason="looked")
+    assert output_of(engine, engine.drive(run_id)) == "handled"
+    assert TOLD == ["a"]
+
+
+def test_a_handler_with_an_unknown_outcome_is_repeated_if_a_person_says_so(make: Make) -> None:
+    engine, run_id = told(make)
+    engine.engine.resolve(run_id, "a:on_error", "retry", reason="looked")
+    assert engine.drive(run_id).status is Status.SUSPENDED
+    assert TOLD == ["a", "a"]
+
+
+@step(name="reserve")
+def reserve() -> int:
+    return 1
+
+
+@step(name="reserve")
+def reserve_since() -> Receipt:
+    return Receipt(number=1)
+
+
+READY = threading.Event()
+
+
+@step(name="release", retry_delay="1h")
+def release(done: Done[Any]) -> None:
+    if not READY.is_set():
+        raise OSError("not yet")
+    TOLD.append(repr(done.result))
+
+
+@workflow
+async def reserving(flow: Flow) -> None:
+    await flow.do("a", "reserve", undo=release)
+    await flow.do("b", bad)
+
+
+def test_a_result_that_no_longer_fits_is_a_failure_of_the_undo_and_not_of_the_pass(make: Make) -> None:
+    TOLD.clear()
+    READY.clear()
+    engine = make(reserving, reserve, release)
+    row = engine.run("reserving")
+    engine.vanish()
+    READY.set()
+    later = make(reserving, reserve_since, release)
+    later.clock.move("2h")  # type: ignore[attr-defined]
+    row = later.drive(row.id)
+    assert row.status is Status.FAILED
+    error = later.ledger(row.id).error
+    assert error is not None
+    assert (error["code"], error["undo"]["step"], error["undo"]["type"]) == ("UNDO_FAILED", "a:undo", "ValueRefused")
+    again = make(reserving, reserve, release)
+    again.engine.retry(row.id)
+    assert again.drive(row.id).status is Status.FAILED
+    assert TOLD == ["1"]
+
+
+@step(name="fetch back", retry_delay="1h")
+def fetch_back(done: Done[Any]) -> None:
+    raise OSError("not yet")
+
+
+@workflow
+async def fetching(flow: Flow) -> None:
+    await flow.do("a", lambda: 1, undo=fetch_back)
+    await flow.do("b", bad)
+
+
+class Broken(Functions):
+    """Functions whose workflow's file cannot be imported any more, and whose steps are in it."""
+
+    def load(self, name: str) -> Any:
+        raise LoadFailed(f"{name} has a syntax error")
+
+    def step(self, name: str) -> Any:
+        return self.load(name) if name != "fetch back" else super().step(name)
+
+
+def test_an_undo_whose_file_is_broken_leaves_the_run_to_be_taken_up_later(make: Make) -> None:
+    engine = make(fetching, fetch_back)
+    row = engine.run("fetching")
+    assert row.status is Status.RUNNING
+    engine.vanish()
+    from flowstone.engine import Engine
+
+    now = make(fetching, fetch_back)
+    now.clock.move("2h")  # type: ignore[attr-defined]
+    broken = Engine(now.store, now.owners, Broken(fetching), now.clock, now.engine.settings)
+
+    async def twice() -> None:
+        for _ in range(2):
+            with pytest.raises(LoadFailed):
+                await asyncio.wait_for(broken.drive(row.id), 5)
+
+    asyncio.run(twice())
+    assert now.store.run(row.id).owner is None
