@@ -184,6 +184,19 @@ def test_the_example_of_writing_workflows_runs(tmp_path):
     assert "cool off" in shown
 
 
+def test_the_graph_of_writing_workflows_runs(tmp_path):
+    terminal = Terminal(tmp_path)
+    section = README.partition("\n## Writing workflows\n")[2]
+    (tmp_path / "workflows" / "fulfil.py").write_text(re.search(r"```python\n(.*?)```", section, re.DOTALL)[1], encoding="utf-8")
+    name, graph = re.search(r"`(workflows/\w+)\.graph\.toml`:\n\n```toml\n(.*?)```", section, re.DOTALL).groups()
+    (tmp_path / f"{name}.graph.toml").write_text(graph, encoding="utf-8")
+    shown, code = terminal.type("""flow run restock --set 'parts=["bolt", "nut"]'""")
+    assert code == 8, shown
+    assert "[8, 8] reserved: enough?" in shown
+    shown, code = terminal.type("flow approve @last")
+    assert code == 0, shown
+
+
 def test_every_line_that_we_draw_fits_80_cells():
     lines = [line for block in console_blocks() for line in block.splitlines()]
     assert [line for line in lines if len(line) > 80 and not line.startswith(("$", '  "'))] == []

@@ -197,6 +197,9 @@ def _usage_error(error: Any, arguments: Sequence[str]) -> UsageError:
     context: Any = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "flow"
     hint = f"{path} --help"
+    looks = context is not None and getattr(VERBS.get(context.info_name), "group", "") == "Look"
+    if looks and type(error).__name__ == "MissingParameter" and "'RUN'" in error.format_message():
+        hint = f"{path} @last"
     if type(error).__name__ == "NoSuchOption":
         close = get_close_matches(error.option_name, [opt for param in context.command.params for opt in param.opts], n=1)
         if close:

@@ -40,7 +40,7 @@ def _keep(options: Options, name: str) -> Callable[[Any, Any, Any], Any]:
     def keep(_ctx: Any, _parameter: Any, value: Any) -> Any:
         if name == "color" and value not in (None, "auto", "always", "never"):
             raise typer.BadParameter(f"{value!r} is none of auto, always, never")
-        if value:
+        if value or value == "":  # an empty path, as of a variable that is not set, is not "not given"
             setattr(options, name, value)
         return value
 

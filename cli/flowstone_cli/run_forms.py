@@ -53,7 +53,8 @@ def _by_sign(form: str, reader: Reader) -> RunRow:
     if match["which"] == "last":
         found = reader.store.runs(Filter(workflow=workflow), limit=1, offset=int(back or 0))
         if not found:
-            raise NotFound(f"{form}: there are not that many runs", hint="flow runs")
+            of = f" of {workflow}" if workflow else ""
+            raise NotFound(f"{form}: there are not that many runs{of}", hint="flow runs")
         return found[0]
     candidates = _in_phase(match["which"], workflow, reader)
     if not candidates:

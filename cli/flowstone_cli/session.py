@@ -9,22 +9,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from flowstone.clock import SystemClock
-from flowstone.errors import FlowError, UsageError
+from flowstone.errors import FlowError, NotFound, UsageError
 from flowstone_cli.clean import head, one_line
 from flowstone_cli.options import Options
 from flowstone_cli.terminal import ReaderGone, Stream, stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from flowstone.journal.events import Event
     from flowstone.journal.secrets import Secrets
+    from flowstone.journal.timeline import Span
     from flowstone.ports import RunRow
     from flowstone.settings import Settings
     from flowstone.storage.sqlite.owners import OwnerFiles
     from flowstone.storage.sqlite.store import SqliteStore
+    from flowstone_cli.render.rows import Lane
     from flowstone_cli.view import RunView
 
+MOST_CHILDREN = 300
+"""Child runs that are read; a fan-out of more shows only how long each of the others took."""
 Mode = Literal["read", "write", "create"]
 
 
@@ -155,7 +159,28 @@ class Session:
             id=self.short(row.id, stream),
             root=self.settings.root,
             source=lambda: self.store().source(row.version),
+            kin=lambda found: [span for lane in self.lanes(found).values() for span in lane.spans],
         )
+
+    def lanes(self, found: "Iterable[Span]") -> "dict[str, Lane]":
+        """The child runs of these spans by their ids, and theirs in turn, at most so many; those that are not here are left out."""
+        from flowstone.journal.phase import phase_of
+        from flowstone.journal.timeline import spans
+        from flowstone_cli.render.rows import Lane
+
+        made: dict[str, Lane] = {}
+        wanted = [span.child for span in found if span.child]
+        while wanted and len(made) < MOST_CHILDREN:
+            child = wanted.pop(0)
+            if child in made:
+                continue
+            try:
+                row = self.store().run(child)
+            except NotFound:
+                continue
+            made[child] = Lane(spans(self.store().events(child)), phase_of(row, self.life(row)), row.finished_at is not None)
+            wanted += [span.child for span in made[child].spans if span.child]
+        return made
 
     def short(self, run_id: str, stream: Stream | None = None) -> str:
         """An id as it is shown on a stream (default: stderr): short for people, whole in a pipe."""

@@ -13,6 +13,7 @@ from flowstone.journal.notes import next_command, took
 from flowstone.journal.operations import Operation
 from flowstone.journal.phase import Phase, phase_of
 from flowstone.journal.states import StepStatus
+from flowstone.journal.timeline import Span
 from flowstone.journal.waits import Wait, waits_of
 from flowstone.ports import RunRow, Source
 
@@ -36,6 +37,8 @@ class RunView:
     """The project."""
     source: Callable[[], Source | None] = lambda: None
     """The stored source of the workflow, as the run has it."""
+    kin: Callable[[Sequence[Span]], Sequence[Span]] = lambda _found: ()
+    """The spans of the child runs of some spans, theirs too."""
 
     @cached_property
     def ledger(self) -> Ledger:

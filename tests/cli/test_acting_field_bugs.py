@@ -125,11 +125,12 @@ def test_b18_a_sleep_is_measured_by_the_wall_clock(scene):
 
 
 def test_b23_an_answer_that_races_the_expiry_has_one_outcome_and_the_code_agrees(scene):
-    def round_(number: int) -> tuple[str, str]:
-        document = scene.flow("run", "gated", "--set", "expiry=1100ms", "--json").document
+    lead = [0.8]  # seconds from the start of a command to its answer, found out as the rounds go
+
+    def round_(_number: int) -> str:
+        document = scene.flow("run", "gated", "--set", "expiry=2s", "--json").document
         run, deadline = document["id"], datetime.fromisoformat(document["waiting"][0]["deadline"]).timestamp()
-        aim = deadline - 0.55 + 0.02 * (number % 25)  # a command takes about that long to come to its answer
-        threading.Event().wait(max(0.0, aim - time.time()))
+        threading.Event().wait(max(0.0, deadline - lead[0] - time.time()))
         racing = [scene.start("approve", run, "ok", "--json"), scene.start("recover")]
         (code, out, err), (swept, _, _) = (scene.ended(one) for one in racing)
         assert swept == 0
@@ -140,12 +141,13 @@ def test_b23_an_answer_that_races_the_expiry_has_one_outcome_and_the_code_agrees
         assert code == {"approved": 0, "expired": 75}[outcomes[0]], (outcomes, err)
         assert scene.events(run)[-1].body() == {"output": outcomes[0]}
         assert bool(out) == (code == 0)
-        return run, outcomes[0]
+        lead[0] += 0.1 if outcomes == ["expired"] else -0.1
+        return outcomes[0]
 
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(6) as pool:
         found = list(pool.map(round_, range(50)))
-    approved = sum(outcome == "approved" for _, outcome in found)
-    assert scene.hits("behind") == approved
+    assert 0 < found.count("approved") < 50, "they did not race"
+    assert scene.hits("behind") == found.count("approved")
 
 
 def test_b28_the_same_answer_again_is_no_harm_and_the_opposite_is_refused(scene):

@@ -3,7 +3,7 @@
 import pytest
 
 HUSH = "hush-4711"
-WORKFLOW = '''
+WORKFLOW = """
 from flowstone import Flow, workflow
 
 HUSH = "-".join(["hush", "4711"])  # the source is exported too
@@ -16,7 +16,7 @@ async def secretive(flow: Flow, user: dict) -> dict:
     got = await flow.do("log in", log_in, user)
     await flow.set_state("api_token", HUSH)
     return got
-'''
+"""
 LOOKS = [
     ("status",), ("state",), ("state", "--at", "1", "--diff", "0"), ("timeline",), ("timeline", "--events"),
     ("timeline", "--at", "-1"), ("timeline", "--jsonl"), ("export",), ("logs",),

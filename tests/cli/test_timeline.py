@@ -88,6 +88,7 @@ M4 = """\
 order_fulfilment k7f2qd   event 15 of 0..31   +0.46s   running
 0 ────────────────────────●────────────────────────── 31   quotes[0] succeeded
 validate · reserve_stock ✗✓ · fraud_check · quotes ▲ · approve: manager · …
+2026-11-27 09:00:00Z, 5 of 6 steps settled, then quotes[1] succeeded
 """
 
 
@@ -267,6 +268,14 @@ def test_a_child_whose_process_is_gone_is_marked(ordered):
     gone = Journal(workflow="fraud_check", at=START + 190 * MILLISECOND).claimed().step("score")
     text = drawn(ordered.view, {CHILD: lane(gone, "dead")})
     assert "! └─ score" in text
+
+
+def test_the_time_of_a_child_that_is_not_here_is_never_cut():
+    journal = Journal(workflow="w").claimed().ran("a", us=SECOND).step("kid", kind="child")
+    journal.add("child.started", "kid", 1, child=CHILD).after(3600 * SECOND).succeeded("kid").ran("b", us=SECOND).completed()
+    assert "//" not in drawn(seen(journal))
+    other = Journal(workflow="kid", at=START + SECOND).claimed().ran("work", us=SECOND).completed()
+    assert "//" in drawn(seen(journal), {CHILD: lane(other)})
 
 
 def test_interrupted_attempts_and_what_a_retry_put_aside():

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +24,26 @@ EFFECT = "writev"
 _CALL = re.compile(r"^(\d+) +(\w+)\((.*)")
 
 
+_TRACED = (
+    "import ctypes, sys; ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0); print(1, flush=True); sys.stdin.read()"
+)
+"""A process that lets anybody trace it, as those of warm.py do."""
+
+
 def refusal() -> str | None:
     """Why calls cannot be attacked here; None if they can."""
     program = shutil.which("strace")
     if program is None:
         return "strace is not installed"
-    done = subprocess.run([program, "-o", "/dev/null", "true"], capture_output=True, check=False)
-    return "strace may not trace here" if done.returncode else None
+    with subprocess.Popen([sys.executable, "-c", _TRACED], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        command = [program, "-o", "/dev/null", "-p", str(process.pid)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL) as tracer:
+            assert tracer.stderr is not None
+            said = tracer.stderr.readline().decode()
+            process.communicate()
+    return None if "attached" in said else f"strace may not trace here: {said.strip()}"
 
 
 class Point(NamedTuple):

@@ -84,7 +84,7 @@ def consistent(row: RunRow, events: list[Event]) -> Ledger:
 
 
 def at_least_once(effects: list[tuple[str, str]], wanted: dict[str, int], chain: tuple[str, ...], more: int) -> None:
-    """Each effect as often as wanted, at most `more` times more; one id per effect; none again after one that needs its result."""
+    """Each effect as often as wanted, at most `more` times more; one id per effect; none again after one that needs it."""
     counts = Counter(tag for tag, _ in effects)
     holds(set(counts) == set(wanted), f"effects {dict(counts)}, wanted {wanted}")
     holds(

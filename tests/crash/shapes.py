@@ -195,6 +195,7 @@ SHAPES: dict[str, Shape] = {
         words=("recover",),
         before=(("run", "crashed"),),
         fixed=True,
+        answers=(("resume", "@last"),),  # a sweep is patient with a run that has killed its process before
         output="",
         effects={"a": 1, "die": 2, "b": 1},
     ),

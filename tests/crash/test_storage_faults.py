@@ -282,4 +282,6 @@ def test_each_thing_that_is_no_usable_path_has_its_own_sentence(warm: Warm, root
         assert (ended.code, ended.out) == (74, ""), (path, ended)
         said[path] = ended.err
     assert len(set(said.values())) == len(said)
+    empty = warm.flow(root, "--db", "", "run", "small")
+    assert (empty.code, empty.out) == (78, "")
     assert effects(root) == []

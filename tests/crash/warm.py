@@ -132,15 +132,20 @@ class Warm:
 
 def _serve() -> None:
     import asyncio  # noqa: F401
+    import importlib
+    import pkgutil
     import selectors
 
-    import pydantic  # noqa: F401
     import sqlite_utils  # noqa: F401
 
-    import flowstone_cli.acting
-    import flowstone_cli.answering
-    import flowstone_cli.app  # noqa: F401
+    import flowstone
+    import flowstone_cli
     from flowstone_cli.__main__ import main
+
+    for package in (flowstone, flowstone_cli):  # all: what an attacked command would load is no write of its own
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.endswith("__main__") and "templates" not in module.name:
+                importlib.import_module(module.name)
 
     sys.dont_write_bytecode = True
     ours, theirs = os.pipe()

@@ -260,7 +260,7 @@ def test_a_patch_reached_after_the_frontier_goes_the_new_way(edits: Edits) -> No
     assert engine.ledger(row.id).output == "new"
 
 
-BESIDE = '''
+BESIDE = """
 import asyncio
 from flowstone import BlockingFlow, Flow, workflow
 
@@ -288,7 +288,7 @@ def blocking(flow: BlockingFlow) -> list[bool]:
     found = [flow.patched("new"), flow.patched("other")]
     flow.suspend("look")
     return found
-'''
+"""
 
 
 @pytest.mark.parametrize("workflow", ["fresh", "blocking"])

@@ -228,3 +228,21 @@ def test_a_run_that_breaks_off_ends_no_other_run_of_a_worker(make: Make) -> None
     )
     assert ["boom" in one.message for one in told] == [True]
     assert sorted(engine.store.run(run).status for run in runs) == [Status.COMPLETED, Status.RUNNING]
+
+
+@workflow
+async def stubborn(flow: Flow) -> str:
+    async def swallow() -> None:
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                CALLS.append("swallowed")
+
+    return (await flow.race({"stubborn": flow.do("stubborn", swallow), "quick": flow.do("quick", same)})).name
+
+
+def test_a_step_that_swallows_its_cancelling_keeps_no_process_from_ending(make: Make) -> None:
+    CALLS.clear()
+    assert output_of(make(stubborn), make(stubborn).run("stubborn")) == "quick"
+    assert CALLS == [None, "swallowed"]

@@ -155,3 +155,44 @@ def test_an_undo_whose_file_is_broken_leaves_the_run_to_be_taken_up_later(make: 
 
     asyncio.run(twice())
     assert now.store.run(row.id).owner is None
+
+
+@step(name="hand back", retry_delay="1h")
+def hand_back(done: Done[Any]) -> None:
+    if not READY.is_set():
+        raise OSError("not yet")
+    TOLD.append("child")
+
+
+@step(name="tidy up")
+def tidy_up(done: Done[Any]) -> None:
+    TOLD.append("parent")
+
+
+@workflow
+async def lending(flow: Flow) -> None:
+    await flow.do("lend", lambda: 1, undo=hand_back)
+    await flow.approval("ok")
+
+
+@workflow
+async def employing(flow: Flow) -> None:
+    await flow.do("first", lambda: 1, undo=tidy_up)
+    await flow.do("child", lending)
+
+
+def test_a_parent_undoes_nothing_before_its_cancelled_child_has_undone_all(make: Make) -> None:
+    TOLD.clear()
+    READY.clear()
+    engine = make(lending, employing, hand_back, tidy_up)
+    row = engine.run("employing")
+    engine.engine.cancel(row.id, "no")
+    assert engine.drive(row.id).status is Status.RUNNING  # the child's undo is attempted again in an hour
+    assert TOLD == []
+    READY.set()
+    engine.clock.move("2h")  # type: ignore[attr-defined]
+    for _ in range(2):
+        for due in engine.engine.due(9):
+            engine.drive(due.id, verb="recover")
+    assert TOLD == ["child", "parent"]
+    assert engine.store.run(row.id).status is Status.CANCELLED

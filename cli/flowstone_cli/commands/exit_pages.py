@@ -10,21 +10,21 @@ only look, 0 says nothing about the run: flow wait RUN, or --exit-status, does.
 """,
     exit_codes.RUN_FAILED: """\
 The workflow's own code failed: a step failed for good, or the body raised. What
-had been done is undone, as far as it has an undo. 1 is never a mistake of flow's.
+had been done is undone, as far as it has an undo. 1 is never a fault of flow's.
 
   flow status RUN      what failed, and where
   flow logs RUN --failed   what it printed
   flow retry RUN       go on from the step that failed
 """,
     exit_codes.USAGE: """\
-The command line is wrong: an unknown verb or option, an argument that is missing,
-or a question that nobody was there to answer (--yes). Nothing was touched.
+The command line is wrong: an unknown verb or option, an argument that is
+missing, or a question that nobody was there to answer (--yes). Nothing was touched.
 
   flow VERB --help     what the verb takes
 """,
     exit_codes.CANCELLED: """\
-The run ended cancelled: by flow cancel, or by its own flow.cancel(...). What had
-been done is undone.
+The run ended cancelled: by flow cancel, or by its own flow.cancel(...). What
+had been done is undone.
 
   flow status RUN      who cancelled it, and why
 """,
@@ -36,8 +36,9 @@ done that should not be. Somebody must look.
   flow retry RUN       try the undo again
 """,
     exit_codes.NOT_FINISHED: """\
-The run has not ended: it waits for an answer, sleeps, waits for its next attempt,
-or another process executes it. So `flow run deploy && notify` does not notify.
+The run has not ended: it waits for an answer, sleeps, waits for its next
+attempt, or another process executes it. So `flow run deploy && notify` does not
+notify.
 
   flow status RUN      what it waits for, and the command for it
   flow wait RUN        wait until it has ended
@@ -88,9 +89,9 @@ has its answer already. stderr says who. Nothing was changed.
   flow watch RUN       look on while the other process works
 """,
     exit_codes.REFUSED: """\
-The recorded history and today's code disagree: the body asks for other steps than
-those that have been carried out. The run is as it was. stderr names the step,
-the file and the line.
+The recorded history and today's code disagree: the body asks for other steps
+than those that have been carried out. The run is as it was. stderr names the
+step, the file and the line.
 
   flow check RUN       the same, without starting anything
   flow fork RUN --from STEP   a new run with today's code, from there on
@@ -110,8 +111,8 @@ does not fit; or flow doctor has found something wrong.
   flow doctor          all checks
 """,
     exit_codes.TIMED_OUT: """\
-The time that was given with --timeout is up. The run is as it is, and goes on if
-a process executes it.
+The time that was given with --timeout is up. The run is as it is, and goes on
+if a process executes it.
 
   flow status RUN      where it is
 """,
@@ -146,4 +147,4 @@ run is interrupted, and flow recover goes on with it.
 def page(code: int) -> str:
     """A code's page with its title. Raises KeyError for a code that flow does not have."""
     name, when = next((name, when) for known, name, when in exit_codes.TABLE if known == code)
-    return f"exit {code}, {name}: {when}\n\n{PAGES[code]}"
+    return f"exit {code}, {name}:\n{when}\n\n{PAGES[code]}"

@@ -60,11 +60,10 @@ def _html(view: RunView, session: Session) -> Iterable[str]:
 
 def _lanes(view: RunView, session: Session) -> "tuple[Lane, dict[str, Lane]]":
     from flowstone.journal.timeline import spans
-    from flowstone_cli.commands.timeline import lanes
     from flowstone_cli.render.rows import Lane
 
     found = spans(view.events)
-    return Lane(found, view.phase, view.row.finished_at is not None), lanes(session, found)
+    return Lane(found, view.phase, view.row.finished_at is not None), session.lanes(found)
 
 
 FORMATS: dict[str, Callable[[RunView, Session], Iterable[str]]] = {

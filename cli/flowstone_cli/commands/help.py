@@ -25,8 +25,8 @@ STEP is a step's name, or its key where several have one name: quotes[dhl],
 """
 
 _JSON = """\
---json prints exactly one document on stdout, on one line. Its `schema` says what
-it is; names are fixed, fields may be added.
+--json prints exactly one document on stdout, on one line. Its `schema` says
+what it is; names are fixed, fields may be added.
 
   flow.run/1       run, status, approve, and all else that acts on one run
   flow.runs/1      runs                flow.timeline/1  timeline
@@ -39,9 +39,9 @@ it is; names are fixed, fields may be added.
   flow.error/1     on stderr, when a command is refused (exit 2, 64 and above);
                    stdout is then empty
 
-Every field is always there, null when unknown. Instants are RFC 3339 in UTC with
-milliseconds, durations whole milliseconds (..._ms), ids whole, integers beyond
-2^53 text. `phase` says what a run is doing, `next` the command to type. Control
+Every field is always there, null when unknown. Instants are RFC 3339 in UTC
+with milliseconds, durations whole milliseconds (..._ms), ids whole, integers
+beyond 2^53 text. `phase` says what a run is doing, `next` the command to type. Control
 characters are escaped. --jsonl prints one object per line, as it comes (logs).
 
 Values of fields that look like secrets (*password*, *token*, *secret*,
@@ -84,8 +84,8 @@ AT is a point of a run's past
   before:STEP            before it began
 
 People are shown at most three digits that matter. Files, pipes and JSON get
-instants in UTC (2026-11-27T08:56:40.012Z). Events are ordered by their number: a
-clock that was set back changes no order.
+instants in UTC (2026-11-27T08:56:40.012Z). Events are ordered by their number:
+a clock that was set back changes no order.
 
 A sleep longer than park_after (60s) parks the run: exit 8, and `flow resume` or
 `flow recover` goes on when it is due. --wait waits, --no-wait never does.

@@ -5,15 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flowstone.errors import NotFound, UsageError
+from flowstone.errors import UsageError
 from flowstone.journal.events import Event
 from flowstone_cli import json_text
 from flowstone_cli.parameters import At, Run
 from flowstone_cli.session import Session
 
 if TYPE_CHECKING:
-    from flowstone.journal.timeline import Span
-    from flowstone_cli.render.rows import Lane
     from flowstone_cli.render.timeline import Look
     from flowstone_cli.view import RunView
 
@@ -100,30 +98,9 @@ def _write(session: Session, view: "RunView", seen: Sequence[Event], look: "Look
 
     found, out = spans(seen), session.out
     if out.terminal:
-        out.write(timeline.people(view, found, lanes(session, found), out, look))
+        out.write(timeline.people(view, found, session.lanes(found), out, look))
     else:
         out.write(timeline.piped(timeline.shown(view, found, look)))
-
-
-def lanes(session: Session, found: "Sequence[Span]") -> "dict[str, Lane]":
-    """The child runs of these spans by their ids, and theirs in turn; one that is not in this database is left out."""
-    from flowstone.journal.phase import phase_of
-    from flowstone.journal.timeline import spans
-    from flowstone_cli.render.rows import Lane
-
-    made: dict[str, Lane] = {}
-    wanted = [span.child for span in found if span.child]
-    while wanted:
-        child = wanted.pop()
-        if child in made:
-            continue
-        try:
-            row = session.store().run(child)
-        except NotFound:
-            continue
-        made[child] = Lane(spans(session.store().events(child)), phase_of(row, session.life(row)), row.finished_at is not None)
-        wanted += [span.child for span in made[child].spans if span.child]
-    return made
 
 
 def _window(since: str | None, until: str | None, view: "RunView") -> tuple[int | None, int | None]:

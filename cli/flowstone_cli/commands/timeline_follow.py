@@ -1,20 +1,22 @@
 """`flow timeline RUN -f` and `--jsonl`: the timeline redrawn while the run goes on; its events or attempts as they come."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from flowstone.journal.events import Event
 from flowstone.journal.timeline import event_document, spans
 from flowstone.ports import RunRow
 from flowstone_cli import exit_codes, json_text
-from flowstone_cli.commands.timeline import lanes
 from flowstone_cli.progress import is_live
 from flowstone_cli.render import timeline
 from flowstone_cli.render.region import Region
 from flowstone_cli.render.timeline import Look
 from flowstone_cli.session import Session
 from flowstone_cli.terminal import Stream
+
+_SHARE = 9
+"""How much longer than the work on a drawing is the pause after it."""
 
 
 def follow_run(session: Session, row: RunRow, look: Look, *, jsonl: bool, wait: bool) -> int:
@@ -44,10 +46,21 @@ def _lines(session: Session, row: RunRow, look: Look) -> None:
     """One line per attempt or wait as soon as it has ended; at the end those that have not."""
     events: list[Event] = []
     told: set[int] = set()
-    for now in session.follow(row.id):
+    for now in _at_ease(session, row):
         events += session.store().events(row.id, after=len(events) - 1)
         _told(session, now, events, look, told, all=False)
+    events += session.store().events(row.id, after=len(events) - 1)
     _told(session, session.store().run(row.id), events, look, told, all=True)
+
+
+def _at_ease(session: Session, row: RunRow) -> Iterator[RunRow]:
+    """As `Session.follow`, but what is made of each row may take only a tenth of the time: a long run has much to fold."""
+    free_at = 0
+    for now in session.follow(row.id):
+        begun = session.clock.now()
+        if begun >= free_at:
+            yield now
+            free_at = session.clock.now() + _SHARE * (session.clock.now() - begun)
 
 
 def _told(session: Session, row: RunRow, events: Sequence[Event], look: Look, told: set[int], *, all: bool) -> None:
@@ -63,7 +76,7 @@ def _drawings(session: Session, row: RunRow, look: Look) -> None:
     """The drawing in place, no taller than the window; at the end the whole of it."""
     out, region = session.out, Region()
     if is_live(out):
-        for now in session.follow(row.id):
+        for now in _at_ease(session, row):
             stream, height = _window(out)
             lines = _drawn(session, now, look, stream).splitlines()
             out.write(region.drawn(lines if len(lines) < height else [*lines[: height - 2], stream.glyph("…")], stream.width))
@@ -76,7 +89,7 @@ def _drawings(session: Session, row: RunRow, look: Look) -> None:
 def _drawn(session: Session, row: RunRow, look: Look, stream: Stream) -> str:
     view = session.view(row, stream)
     found = spans(view.events)
-    return timeline.people(view, found, lanes(session, found), stream, look)
+    return timeline.people(view, found, session.lanes(found), stream, look)
 
 
 def _window(stream: Stream) -> tuple[Stream, int]:

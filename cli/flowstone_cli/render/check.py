@@ -28,7 +28,8 @@ def people(document: Document, short: Callable[[str, Stream], str], stream: Stre
             made += field(stream, "cause", run["cause"], whole=True)
     misfits = sum(not run["fits"] for run in runs)
     if len(runs) != 1:
-        made += line(stream, f"{count(len(runs), 'run')} checked, {misfits or 'none'} not fitting" if runs else "no run to check")
+        said = f"{misfits} not fitting" if misfits else "all fit"
+        made += line(stream, f"{count(len(runs), 'run')} checked, {said}" if runs else "no run to check")
     for patch in document["patches"]:
         made += field(stream, "patch", f"{patch['patch']}, {patch['file']}:{patch['line'] or '?'}", whole=True)
         needed = [short(run, stream) for run in patch["needed_by"]]

@@ -60,7 +60,8 @@ def lines(error: FlowError, stream: Stream) -> str:
     for detail in error.details:
         text += "  " + clean(detail).replace("\n", "\n    ") + "\n"
     if error.hint:
-        text += "  try: " + one_line(error.hint) + "\n"
+        said = "  " if error.hint.startswith("did you mean ") else "  try: "
+        text += said + one_line(error.hint) + "\n"
     unsaved = getattr(error, "unsaved", None)
     if unsaved:
         text += "  the result that could not be recorded:\n  " + clean(unsaved) + "\n"

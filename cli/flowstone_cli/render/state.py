@@ -6,13 +6,14 @@ from typing import Any
 from flowstone.journal.events import Event
 from flowstone.journal.labels import label_of
 from flowstone.journal.phase import Phase
+from flowstone.journal.states import STEP_ENDS
 from flowstone.journal.timeline import Span, spans
 from flowstone.journal.words import took_words
 from flowstone_cli import json_text
 from flowstone_cli.clean import cells, fit, left, one_line
 from flowstone_cli.render import diff
 from flowstone_cli.render.rows import Lane, tree
-from flowstone_cli.render.text import Part, line, tsv, value_text
+from flowstone_cli.render.text import Part, count, instant_words, line, tsv, value_text
 from flowstone_cli.terminal import Stream
 
 _LABEL = 10
@@ -34,7 +35,8 @@ def people(state: State, workflow: str, run_id: str, events: Sequence[Event], st
     else:
         made = line(stream, f"{start}   {rest}")
     if pointer and not stream.spoken:
-        made += _pointer(n, last, events[n], stream) + _way(n, events, stream) + "\n"
+        made += _pointer(n, last, events[n], stream) + _way(n, events, stream)
+        made += line(stream, (_moment(state, events), "quiet")) + "\n"
     made += _section("input", [("", state["input"])] if state["input"] is not None else [], stream)
     made += _section("results", [(label_of(key), value) for key, value in state["results"].items()], stream)
     made += _section("state", list(state["state"].items()), stream)
@@ -76,11 +78,23 @@ def _section(label: str, entries: list[tuple[str, Any]], stream: Stream, *, bare
 
 def _pointer(n: int, last: int, event: Event, stream: Stream) -> str:
     """`0 ─────●──── 35   quotes[1] succeeded`."""
-    said = f"{label_of(event.step)} {event.kind.partition('.')[2]}" if event.step else str(event.kind)
+    said = _said(event)
     cells = max(4, min(60, stream.width - len(str(last)) - 8 - min(24, len(said))))
     at = round(n / last * (cells - 1)) if last else 0
     rule = stream.glyph("─")
     return line(stream, f"0 {rule * at}", (stream.glyph("●"), "running"), f"{rule * (cells - 1 - at)} {last}   {said}")
+
+
+def _moment(state: State, events: Sequence[Event]) -> str:
+    """When it was, how much was settled then, and what came next."""
+    n, steps = state["event"], state["steps"]
+    settled = sum(status in STEP_ENDS for status in steps.values())
+    after = f", then {_said(events[n + 1])}" if n + 1 < len(events) else ""
+    return f"{instant_words(events[n].at)}, {settled} of {count(len(steps), 'step')} settled{after}"
+
+
+def _said(event: Event) -> str:
+    return f"{label_of(event.step)} {event.kind.partition('.')[2]}" if event.step else str(event.kind)
 
 
 def _way(n: int, events: Sequence[Event], stream: Stream) -> str:

@@ -28,6 +28,8 @@ def people(view: RunView, stream: Stream) -> str:
     made += field(stream, "took", _took(view))
     if row.key is not None:
         made += field(stream, "key", row.key)
+    if fork := view.ledger.created.get("fork"):
+        made += field(stream, "fork", f"of {fork['run'][: len(view.id)]} from {one_line(fork['step'])}")
     if view.ledger.created.get("input") is not None:
         made += field(stream, "input", value_text(json_text.compact(view.ledger.created["input"]), stream))
     if view.phase is Phase.COMPLETED:
@@ -58,6 +60,8 @@ def piped(view: RunView) -> str:
     error = document["error"]
     if error:
         made += tsv("error", error["step"], error["type"], error["message"])
+    if fork := view.ledger.created.get("fork"):
+        made += tsv("fork", fork["run"], fork["step"])
     for version, n in view.versions:
         made += tsv("version", version, n)
     for wait in document["waiting"]:
@@ -73,7 +77,8 @@ def piped(view: RunView) -> str:
 
 def _took(view: RunView) -> str:
     until = view.row.finished_at or (view.now if view.life == "alive" else view.row.updated_at)
-    worked = working(busy(spans(view.events), until))
+    found = spans(view.events)
+    worked = working(busy((*found, *view.kin(found)), until))
     return f"{took_words(view.took)}, working {duration_words(worked)}, {count(view.steps_done, 'step')} done"
 
 

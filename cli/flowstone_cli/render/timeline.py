@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from flowstone.journal.phase import Phase
@@ -59,7 +59,7 @@ def people(view: RunView, found: Sequence[Span], children: Mapping[str, Lane], s
     chosen = drawn(
         rows, end, stream.glyph, everything=look.everything, expand=None if look.expand is None else named(look.expand)
     )
-    intervals = busy((span for one in (lane, *children.values()) for span in one.spans), end)
+    intervals = busy((_working(span, children) for one in (lane, *children.values()) for span in one.spans), end)
     worked = working(intervals)
     if stream.spoken:
         return spoken.timeline(
@@ -75,6 +75,11 @@ def people(view: RunView, found: Sequence[Span], children: Mapping[str, Lane], s
     made += line(stream, " " * at, labels(scale, start - view.row.created_at))
     made += line(stream, " " * at, (axis(scale, stream), "quiet"))
     return made + "".join(_line(one, drawing) for one in chosen)
+
+
+def _working(span: Span, children: Mapping[str, Lane]) -> Span:
+    """A span as it counts for what is busy: when a child run that is not here worked nobody knows, so all the time."""
+    return replace(span, kind="step") if span.kind == "child" and span.child not in children else span
 
 
 def shown(view: RunView, found: Sequence[Span], look: Look) -> list[Span]:

@@ -332,6 +332,10 @@ class Pass:
             )
         )
         self._raise_what_failed()
+        while ending.undoes and self._body.ended and self._children.undoing():  # children first; their end wakes this run
+            if await self._writer.append_alone([], Change(release=True, seen_mail=self._ledger.mail)):
+                return
+            await self._writer.catch_up()
         failed = self._undoing.failed()
         if failed is not None and ending.verb is Verb.COMPLETE:
             ending = Ending(undo_failed(ending, failed), Verb.FAIL, {"undo": False})

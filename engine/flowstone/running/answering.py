@@ -18,6 +18,16 @@ from flowstone.journal.operations import Operation
 from flowstone.journal.states import SETTLED
 from flowstone.ports import RunRow
 
+_TYPES = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+}
+"""The types of JSON schema in words."""
+
 
 @dataclass(frozen=True, slots=True)
 class Word:
@@ -204,7 +214,8 @@ def _sentences(path: str, error: Any) -> list[str]:
         return [f"{path}.{name}  missing" for name in missing]
     if error.validator == "type":
         kinds = error.validator_value
-        return [f"{path}  should be {kinds if isinstance(kinds, str) else ' or '.join(kinds)}"]
+        words = [_TYPES.get(kind, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds)]
+        return [f"{path}  should be {' or '.join(words)}"]
     if error.validator == "additionalProperties":
         known = error.schema.get("properties", {})
         return [_unexpected(path, name, known) for name in error.instance if name not in known]

@@ -124,5 +124,10 @@ async def _stop(work: "asyncio.Task[tuple[str, Any]]") -> None:
     work.cancel()
     await asyncio.wait({work}, timeout=SWALLOWED_CANCEL)
     if not work.done():
-        asyncio._unregister_task(work)  # else the end of the loop would wait for it
-        work._log_destroy_pending = False  # type: ignore[attr-defined]
+        abandon(work)
+
+
+def abandon(task: "asyncio.Task[Any]") -> None:
+    """Let a task go that swallows its cancelling: the end of the loop would wait for it."""
+    asyncio._unregister_task(task)
+    task._log_destroy_pending = False  # type: ignore[attr-defined]

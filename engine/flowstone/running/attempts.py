@@ -15,7 +15,7 @@ from flowstone.clock import Clock
 from flowstone.errors import StorageFailed, ValueRefused
 from flowstone.journal.events import Draft, Kind, Raw, body_text
 from flowstone.journal.operations import Operation
-from flowstone.running.attempt import SWALLOWED_CANCEL, TimedOut, attempt_step
+from flowstone.running.attempt import SWALLOWED_CANCEL, TimedOut, abandon, attempt_step
 from flowstone.running.functions import StepFunction
 from flowstone.running.output import OutputLog
 from flowstone.running.ownership import cut_off
@@ -111,6 +111,7 @@ class Attempts:
             _, swallowing = await asyncio.wait(tasks, timeout=SWALLOWED_CANCEL)
             for task in swallowing:
                 self._tasks.pop(task, None)
+                abandon(task)
 
     async def wait_for(self, key: str) -> None:
         """Wait until nothing goes on for one operation."""
@@ -126,7 +127,7 @@ class Attempts:
     async def attempt(self, call: Call) -> None:
         """Make one attempt: its start mark, the call, its end."""
         assert call.step is not None
-        ledger = self._writer.ledger
+        ledger, task = self._writer.ledger, asyncio.current_task()
         number = ledger.next_attempt(call.key)
         mark = Draft(Kind.STEP_STARTED, call.key) if call.record is not None else call.opening(self._clock.now())
         await self._writer.append([mark._replace(attempt=number)], durable=not call.policy.repeatable)
@@ -147,6 +148,8 @@ class Attempts:
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError) and _cancelling():
                 raise  # the pass is ending: it writes what became of this attempt
+            if task not in self._tasks:
+                return  # abandoned; maybe it is thrown away just now
             if isinstance(error, TimedOut | ValueRefused) and not call.policy.repeatable:
                 draft = cut_off(call.record, "TIMED_OUT" if isinstance(error, TimedOut) else "NOT_RECORDED")
             else:
@@ -155,7 +158,7 @@ class Attempts:
             draft = Draft(Kind.STEP_SUCCEEDED, call.key, number, _succeeded(call.fresh, current))
         finally:
             self._output.ended(self._run_id, call.key)
-        if self.misuse is not None or asyncio.current_task() not in self._tasks:
+        if self.misuse is not None or task not in self._tasks:
             return
         try:
             await self._writer.append([draft])

@@ -51,6 +51,7 @@ class Children:
         self._park_after = park_after
         self._suspended: dict[str, str] = {}
         self._put_down: set[str] = set()
+        self._undoing: set[str] = set()
 
     async def begin(self, asked: AskedChild) -> None:
         """Record the child's id, then make the run: after a crash in between it is made under that id.
@@ -118,6 +119,10 @@ class Children:
         if next_attempt_at is not None:
             self._attempts.timers.add(next_attempt_at, asked)
 
+    def undoing(self) -> bool:
+        """Whether a child that was cancelled here has not ended: it waits for the next attempt of an undo, or for a person."""
+        return bool(self._undoing)
+
     def any(self) -> bool:
         """Whether a child is open: it counts itself how often its process dies."""
         return any(operation.kind == "child" for operation in self._writer.ledger.waits.values())
@@ -147,6 +152,8 @@ class Children:
             with suppress(NotFound):  # it was recorded and never made
                 row, ledger = await self._runs.drive_child(child, self._park_after)
                 operation = self._writer.ledger.operations[key]
+                if row.status not in SETTLED:
+                    self._undoing.add(key)
                 if row.status is Status.COMPLETED and operation.open:  # it was faster
                     result = body_text(result=ledger.output)
                     await self._writer.append([Draft(Kind.STEP_SUCCEEDED, key, operation.last.number, result)])

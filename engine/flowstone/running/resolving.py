@@ -6,7 +6,7 @@ from flowstone.errors import NotFound, TryAgain
 from flowstone.journal.events import Draft, Kind, body_text
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.operations import Operation
-from flowstone.journal.states import StepStatus
+from flowstone.journal.states import SETTLED, StepStatus
 from flowstone.ports import RunRow
 
 RESOLVED = "Resolved"
@@ -19,7 +19,12 @@ def unresolved(ledger: Ledger, run: RunRow, step: str) -> Operation:
     meant = ledger.operations.get(step)
     if meant is None:
         names = ", ".join(operation.key for operation in open_steps) or "none"
-        raise NotFound(f'run {run.id} has no step "{step}" whose outcome is unknown; unknown: {names}')
+        raise NotFound(
+            f'run {run.id} has no step "{step}" whose outcome is unknown; unknown: {names}', hint=f"flow status {run.id}"
+        )
+    if meant.kind == "undo" and meant.status is StepStatus.WAITING:  # the run ends with it, and is re-opened at it
+        verb = "retry" if run.status in SETTLED else "resume"
+        raise TryAgain(f'an undo is not resolved: look at what "{step}" has done, then let it go on', hint=f"flow {verb} {run.id}")
     if not is_unresolved(meant):
         raise TryAgain(f'the outcome of step "{step}" is known: it is {meant.status}', hint=f"flow status {run.id}")
     return meant

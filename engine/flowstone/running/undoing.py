@@ -87,25 +87,25 @@ class Undoing:
     async def run(self, ending: Ending) -> None:
         """Undo all that is to be undone, then write the end. Parks or stops in the middle; a later pass goes on."""
         ledger = self.writer.ledger
-        while True:
-            failed = self.failed()
-            if ledger.deaths >= CRASHES and ledger.current is not None:
-                failed = ledger.operations[ledger.current]
+        failed = self.failed()
+        if ledger.deaths >= CRASHES and ledger.current is not None:
+            failed = ledger.operations[ledger.current]
+        for operation in to_undo(ledger):
             if failed is not None:
-                await self._end(undo_failed(ending, failed), Verb.FAIL)
-                return
-            todo = to_undo(ledger)
-            if not todo:
-                await self._end(ending.drafts, ending.verb)
-                return
+                break
             try:
-                step = undo_step(self.run_id, ledger, todo[0], self.names, self.policy, ending.cause)
+                step = undo_step(self.run_id, ledger, operation, self.names, self.policy, ending.cause)
             except (NotFound, FlowMisuse):  # there is none, or something else that is none has its name
-                function = str(todo[0].opened["undo"])
-                await self._park_without(function)
+                await self._park_without(str(operation.opened["undo"]))
                 return
             if not await self._carry_out(step):
                 return
+            if step.record is not None and _undo_failed(step.record):
+                failed = step.record
+        if failed is not None:
+            await self._end(undo_failed(ending, failed), Verb.FAIL)
+        else:
+            await self._end(ending.drafts, ending.verb)
 
     async def _end(self, drafts: list[Draft], verb: Verb) -> None:
         await self.writer.append_alone(drafts, Change(verb=verb, release=True))
