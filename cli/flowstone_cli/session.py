@@ -163,7 +163,7 @@ class Session:
         )
 
     def lanes(self, found: "Iterable[Span]") -> "dict[str, Lane]":
-        """The child runs of these spans by their ids, and theirs in turn, at most so many; those that are not here are left out."""
+        """The child runs of these spans by their ids, and theirs in turn, as far as they are here; at most so many."""
         from flowstone.journal.phase import phase_of
         from flowstone.journal.timeline import spans
         from flowstone_cli.render.rows import Lane

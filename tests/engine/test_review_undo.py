@@ -1,6 +1,7 @@
 """Undo and handlers that cannot be carried out at once: unknown outcomes, values that no longer fit, files that are gone."""
 
 import asyncio
+import functools
 import threading
 from typing import Any
 
@@ -12,7 +13,7 @@ from flowstone.clock import SystemClock
 from flowstone.errors import LoadFailed
 from flowstone.journal.states import Status
 from flowstone.testing.throwaway import Functions, Throwaway
-from support.engines import Make, output_of
+from support.engines import Make, failure, output_of
 
 TOLD: list[str] = []
 
@@ -196,3 +197,119 @@ def test_a_parent_undoes_nothing_before_its_cancelled_child_has_undone_all(make:
             engine.drive(due.id, verb="recover")
     assert TOLD == ["child", "parent"]
     assert engine.store.run(row.id).status is Status.CANCELLED
+
+
+async def late() -> int:
+    while not READY.is_set():
+        await asyncio.sleep(0)
+    return 1
+
+
+def quick() -> None:
+    pass
+
+
+def with_late_loser(make: Make, body: Any) -> Throwaway:
+    """An engine in which the loser ends when the race is won."""
+    TOLD.clear()
+    READY.clear()
+    engine = make(body, take_back)
+    engine.observers.append(lambda events: READY.set() if ("step.succeeded", "quick") in [one[2:4] for one in events] else None)
+    return engine
+
+
+@step(name="take back", retry_delay="10m")
+async def take_back(done: Done[Any]) -> None:
+    TOLD.append("begun")
+    if len(TOLD) == 1:
+        raise OSError("not yet")
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
+@workflow
+async def racing(flow: Flow) -> str:
+    first = await flow.race({"late": flow.do("late", late, undo=take_back), "quick": flow.do("quick", quick)})
+    await flow.sleep("rest", "1h")
+    return first.name
+
+
+def test_each_attempt_of_a_losers_undo_is_made_once(make: Make) -> None:
+    engine = with_late_loser(make, racing)
+
+    async def scene() -> None:
+        driving = asyncio.ensure_future(engine.engine.drive(engine.engine.start("racing").row.id, park_after=None))
+        while not driving.done():
+            await asyncio.sleep(0.01)
+            engine.clock.move("1m")  # type: ignore[attr-defined]
+        assert output_of(engine, await driving) == "quick"
+
+    asyncio.run(scene())
+    assert TOLD == ["begun", "begun"]
+
+
+def test_a_losers_undo_that_waits_keeps_no_process_and_is_gone_on_with(make: Make) -> None:
+    engine = with_late_loser(make, racing)
+    row = engine.run("racing")
+    assert (row.status, TOLD) == (Status.RUNNING, ["begun"])
+    engine.clock.move("10m")  # type: ignore[attr-defined]
+    assert [due.id for due in engine.engine.due(9)] == [row.id]
+    engine.drive(row.id)
+    assert TOLD == ["begun", "begun"]
+    engine.clock.move("1h")  # type: ignore[attr-defined]
+    assert output_of(engine, engine.drive(row.id)) == "quick"
+
+
+@workflow
+async def hasty(flow: Flow) -> str:
+    return (await flow.race({"late": flow.do("late", late, undo=take_back), "quick": flow.do("quick", quick)})).name
+
+
+def test_a_run_completes_only_after_its_losers_undo(make: Make) -> None:
+    engine = with_late_loser(make, hasty)
+    row = engine.run("hasty")
+    assert row.status is Status.RUNNING
+    engine.clock.move("10m")  # type: ignore[attr-defined]
+    assert output_of(engine, engine.drive(row.id)) == "quick"
+    assert TOLD == ["begun", "begun"]
+
+
+@workflow
+async def misusing(flow: Flow) -> None:
+    await flow.do("a", lambda: 1, undo=tidy_up)
+
+    def asks() -> None:
+        flow.run_id  # noqa: B018  # the misuse
+
+    await asyncio.gather(flow.do("held", asyncio.Event().wait), flow.do("asks", asks))
+
+
+def test_a_process_that_dies_as_the_undo_begins_has_not_lost_how_the_run_ended(make: Make) -> None:
+    class Dies(BaseException):
+        pass
+
+    TOLD.clear()
+    engine = make(misusing, tidy_up)
+    row = engine.engine.start("misusing").row
+
+    def die(events: Any) -> None:
+        if any(event.kind == "step.cancelled" for event in events):
+            raise Dies
+
+    engine.observers.append(die)
+    with pytest.raises(Dies):
+        engine.drive(row.id)
+    engine.observers.remove(die)
+    assert engine.drive(row.id).status is Status.FAILED
+    error = engine.ledger(row.id).error
+    assert error is not None
+    assert error["code"] == "MISUSE"
+    assert TOLD == ["parent"]
+
+
+def test_an_undo_that_its_name_would_not_give_again_is_refused_at_the_call(make: Make) -> None:
+    @workflow
+    async def body(flow: Flow) -> None:
+        await flow.do("a", lambda: 1, undo=functools.partial(tidy_up, "more"))
+
+    assert "undo=" in failure(make(body, tidy_up), body)["message"]

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from flowstone import Flow, StepFailed, workflow
-from support.engines import Make, output_of, output
+from support.engines import Make, output, output_of
 
 
 class Line(BaseModel):

@@ -221,7 +221,9 @@ class Pass:
             record = asked.record
             if record is None or not record.open or (isinstance(asked, Asked) and asked.given_up):
                 continue
-            if isinstance(asked, AskedSleep):
+            if record.kind == "undo":
+                self._go_on_undoing(record.opened["compensates"])
+            elif isinstance(asked, AskedSleep):
                 self._attempts.spawn(self._writer.append([asked.woken()]), asked.key)
             elif isinstance(asked, AskedChild):
                 self._attempts.spawn(self._children.begin(asked), asked.key)
@@ -231,6 +233,11 @@ class Pass:
                 self._start_attempt(asked)
             else:
                 self._attempts.start(asked)
+
+    def _go_on_undoing(self, loser: str) -> None:
+        """The next attempt of the undo of a race's loser, unless whoever undoes it waits for that already."""
+        if not self._attempts.at_work(loser + PUT_DOWN):
+            self._attempts.spawn(self._undoing.undo_one(self._ledger.operations[loser]), loser + PUT_DOWN)
 
     async def _read_mail(self) -> None:
         """Act on what others have written. An expiry is written only if no answer has come in meanwhile."""
@@ -336,6 +343,9 @@ class Pass:
             if await self._writer.append_alone([], Change(release=True, seen_mail=self._ledger.mail)):
                 return
             await self._writer.catch_up()
+        if ending.verb is Verb.COMPLETE and self._undoing.unfinished():
+            await self._writer.append_alone([], Change(release=True))
+            return
         failed = self._undoing.failed()
         if failed is not None and ending.verb is Verb.COMPLETE:
             ending = Ending(undo_failed(ending, failed), Verb.FAIL, {"undo": False})
@@ -343,8 +353,7 @@ class Pass:
         if not ending.undoes or not self._undoing.needed():
             await self._writer.append_alone([*left_open(open_operations), *ending.drafts], Change(verb=ending.verb, release=True))
             return
-        await self._writer.append(left_open(open_operations))
-        await self._undoing.run(ending)
+        await self._undoing.run(ending, left_open(open_operations))
 
     async def _halt(self, code: str) -> None:
         """Stop on a signal: attempts that run get a while to end, then all is put down and the run is given up."""

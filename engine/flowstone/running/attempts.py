@@ -79,9 +79,9 @@ class Attempts:
         """Whether a task of this pass is going on."""
         return bool(self._tasks)
 
-    def start(self, call: Call) -> None:
-        """Begin the next attempt of a step."""
-        self.spawn(self.attempt(call), call.key)
+    def start(self, call: Call, before: Sequence[Draft] = ()) -> None:
+        """Begin the next attempt of a step; `before` is written with its start mark."""
+        self.spawn(self.attempt(call, before), call.key)
 
     def spawn(self, work: Coroutine[Any, Any, None], key: str | None = None) -> None:
         """Let something go on beside the body; `key` names the operation that it is for."""
@@ -113,6 +113,10 @@ class Attempts:
                 self._tasks.pop(task, None)
                 abandon(task)
 
+    def at_work(self, key: str) -> bool:
+        """Whether something goes on for one operation."""
+        return key in self._tasks.values()
+
     async def wait_for(self, key: str) -> None:
         """Wait until nothing goes on for one operation."""
         mine = [task for task, owner in self._tasks.items() if owner == key and task is not asyncio.current_task()]
@@ -124,13 +128,13 @@ class Attempts:
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=seconds)
 
-    async def attempt(self, call: Call) -> None:
+    async def attempt(self, call: Call, before: Sequence[Draft] = ()) -> None:
         """Make one attempt: its start mark, the call, its end."""
         assert call.step is not None
         ledger, task = self._writer.ledger, asyncio.current_task()
         number = ledger.next_attempt(call.key)
         mark = Draft(Kind.STEP_STARTED, call.key) if call.record is not None else call.opening(self._clock.now())
-        await self._writer.append([mark._replace(attempt=number)], durable=not call.policy.repeatable)
+        await self._writer.append([*before, mark._replace(attempt=number)], durable=bool(before) or not call.policy.repeatable)
         call.record = ledger.operations[call.key]
         current = CurrentStep(
             run_id=self._run_id,

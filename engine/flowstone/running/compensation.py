@@ -31,7 +31,7 @@ def to_undo(ledger: Ledger) -> list[Operation]:
         for operation in ledger.operations.values()
         if operation.opened.get("undo") and (operation.status is StepStatus.SUCCEEDED or _unknown(operation))
     ]
-    candidates.sort(key=lambda operation: operation.completion.n if operation.completion else ledger.count, reverse=True)
+    candidates.sort(key=lambda one: one.completion.n if one.completion else ledger.count + one.asked_n, reverse=True)
     return [operation for operation in candidates if not _undone(ledger, operation)]
 
 

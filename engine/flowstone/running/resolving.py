@@ -24,7 +24,9 @@ def unresolved(ledger: Ledger, run: RunRow, step: str) -> Operation:
         )
     if meant.kind == "undo" and meant.status is StepStatus.WAITING:  # the run ends with it, and is re-opened at it
         verb = "retry" if run.status in SETTLED else "resume"
-        raise TryAgain(f'an undo is not resolved: look at what "{step}" has done, then let it go on', hint=f"flow {verb} {run.id}")
+        raise TryAgain(
+            f'an undo is not resolved: look at what "{step}" has done, then let it go on', hint=f"flow {verb} {run.id}"
+        )
     if not is_unresolved(meant):
         raise TryAgain(f'the outcome of step "{step}" is known: it is {meant.status}', hint=f"flow status {run.id}")
     return meant

@@ -3,6 +3,7 @@
 Works from the journal alone, so that it goes on after a crash in the middle, without the body.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,17 +76,31 @@ class Undoing:
         return next((one for one in self.writer.ledger.operations.values() if _undo_failed(one)), None)
 
     async def undo_one(self, operation: Operation) -> None:
-        """Undo one step now: a race's loser that succeeded. A failure of it is left to the end of the run."""
+        """Undo one step now: a race's loser that succeeded. A failure of it is left to the end of the run.
+
+        Returns early if the next attempt is too far away for this process: the timers bring it back, or a later pass.
+        """
         if operation in to_undo(self.writer.ledger):
             step = undo_step(self.run_id, self.writer.ledger, operation, self.names, self.policy, None)
             while step.record is None or step.record.status in (StepStatus.RUNNING, StepStatus.RETRYING):
-                if step.record is not None and step.record.last.next_attempt_at is not None:
-                    while self.clock.now() < step.record.last.next_attempt_at:
-                        await self.clock.wait(step.record.last.next_attempt_at)
+                due = None if step.record is None else step.record.last.next_attempt_at
+                if due is not None and self._too_far(due):
+                    self.attempts.timers.add(due, step)
+                    return
+                while due is not None and self.clock.now() < due:
+                    await self.clock.wait(due)
                 await self.attempts.attempt(step)
 
-    async def run(self, ending: Ending) -> None:
-        """Undo all that is to be undone, then write the end. Parks or stops in the middle; a later pass goes on."""
+    def unfinished(self) -> bool:
+        """Whether an undo waits for its next attempt."""
+        return any(operation.kind == "undo" for operation in self.writer.ledger.waits.values())
+
+    async def run(self, ending: Ending, left: Sequence[Draft] = ()) -> None:
+        """Undo all that is to be undone, then write the end. Parks or stops in the middle; a later pass goes on.
+
+        `left` closes what the body leaves open. It is written with the first undo, which says how the body ended: a process that
+        dies before that leaves them open, and the body comes to its end again.
+        """
         ledger = self.writer.ledger
         failed = self.failed()
         if ledger.deaths >= CRASHES and ledger.current is not None:
@@ -98,24 +113,26 @@ class Undoing:
             except (NotFound, FlowMisuse):  # there is none, or something else that is none has its name
                 await self._park_without(str(operation.opened["undo"]))
                 return
-            if not await self._carry_out(step):
+            before, left = left, ()
+            if not await self._carry_out(step, before):
                 return
             if step.record is not None and _undo_failed(step.record):
                 failed = step.record
         if failed is not None:
-            await self._end(undo_failed(ending, failed), Verb.FAIL)
+            await self._end([*left, *undo_failed(ending, failed)], Verb.FAIL)
         else:
-            await self._end(ending.drafts, ending.verb)
+            await self._end([*left, *ending.drafts], ending.verb)
 
     async def _end(self, drafts: list[Draft], verb: Verb) -> None:
         await self.writer.append_alone(drafts, Change(verb=verb, release=True))
 
-    async def _carry_out(self, step: OwnStep) -> bool:
-        """Attempt until it has ended; False if the pass has to end first."""
+    async def _carry_out(self, step: OwnStep, before: Sequence[Draft]) -> bool:
+        """Attempt until it has ended, with `before` written first; False if the pass has to end first."""
         if step.record is not None and step.record.failures and step.record.last.next_attempt_at is not None:
+            await self.writer.append(before)
             self.attempts.timers.add(step.record.last.next_attempt_at, step)
         else:
-            self.attempts.start(step)
+            self.attempts.start(step, before)
         while step.record is None or (step.record.open and not _undo_failed(step.record)):
             failed = self.writer.failed or self.attempts.crash
             if failed is not None:

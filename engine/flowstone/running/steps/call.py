@@ -1,5 +1,7 @@
 """A function step: its input as recorded, its policy, and what its completion gives the body."""
 
+import functools
+import inspect
 import json
 from collections.abc import Callable
 from typing import Any
@@ -155,7 +157,7 @@ def named_function(function: Callable[..., Any] | None, option: str) -> str | No
     if function is None:
         return None
     name = describe_function(function).name
-    if "<" in name:
+    if "<" in name or (option == "undo" and (isinstance(function, functools.partial) or inspect.ismethod(function))):
         raise FlowMisuse(
             f"{option}={name}: it is run from the journal, without the body, so it must be found by its name",
             hint="give a function defined at the top of a module",

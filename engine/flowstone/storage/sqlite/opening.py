@@ -125,7 +125,7 @@ def _refuse_a_foreign_wal(path: Path) -> None:
 
 
 def _is_foreign(path: Path) -> bool:
-    """Whether the file with its -wal is not a later state of the file alone: another id, or another event under the same number."""
+    """Whether the file with its -wal is no later state of the file alone: another id, or another event under one number."""
     with closing(connect(path, "immutable")) as alone, closing(connect(path, "ro")) as together:
         ours = _answer(alone, statements.DB_UUID)
         if not ours:
