@@ -103,8 +103,9 @@ class Undoing:
         """
         ledger = self.writer.ledger
         failed = self.failed()
-        if ledger.deaths >= CRASHES and ledger.current is not None:
-            failed = ledger.operations[ledger.current]
+        current = ledger.operations.get(ledger.current or "")
+        if ledger.deaths >= CRASHES and current is not None and current.kind == "undo":
+            failed = current
         for operation in to_undo(ledger):
             if failed is not None:
                 break
