@@ -62,7 +62,7 @@ def reserve(shop: Path, order: Order) -> str:
     return _enter(shop, "reserved", current_step().invocation_id, order=order.id)
 
 
-def release(done: Done[str | None, Path, Order]) -> None:
+def release(done: Done[str, Path, Order]) -> None:
     """Put them back. Where nobody knows whether they were taken, the entry tells."""
     shop, order = done.args
     if _has(shop, "reserved", done.invocation_id):
@@ -79,7 +79,7 @@ def charge(shop: Path, order: Order) -> Receipt:
 
 
 @step
-def refund(done: Done[Receipt | None, Path, Order]) -> None:
+def refund(done: Done[Receipt, Path, Order]) -> None:
     """Give the money back, if it was taken."""
     shop, order = done.args
     if _has(shop, "charged", done.invocation_id):
