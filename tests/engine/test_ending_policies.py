@@ -296,11 +296,7 @@ DEAF_GRANDCHILD = """sh -c 'trap "" TERM; echo $$ > "$0"; exec sleep 600' "$1" >
     "script",
     [
         pytest.param(ORDINARY, id="ordinary"),
-        pytest.param(
-            DEAF_GRANDCHILD,
-            id="a grandchild that ignores SIGTERM",
-            marks=pytest.mark.xfail(strict=True, reason="SIGKILL follows only while the program itself still lives"),
-        ),
+        pytest.param(DEAF_GRANDCHILD, id="a grandchild that ignores SIGTERM"),
     ],
 )
 def test_a_programs_whole_process_group_ends_with_its_attempt(make: Make, tmp_path: Path, script: str) -> None:

@@ -72,7 +72,8 @@ def same(one: Any, two: Any) -> bool:
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
-zones = st.none() | st.just(UTC) | st.timezones() | st.builds(timezone, st.timedeltas(timedelta(hours=-23), timedelta(hours=23)))
+offsets = st.timedeltas(timedelta(hours=-23), timedelta(hours=23)).filter(lambda offset: abs(offset) >= timedelta(seconds=1))
+zones = st.none() | st.just(UTC) | st.timezones() | st.builds(timezone, offsets)
 folded = st.builds(lambda moment, fold: moment.replace(fold=fold), st.datetimes(timezones=zones), st.integers(0, 1))
 scalars = (
     st.none()

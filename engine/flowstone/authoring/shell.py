@@ -11,7 +11,7 @@ from flowstone.authoring.current import current_step
 
 KEPT = 256 * 1024
 """Characters of a program's output that its result keeps, from the end; the log has more."""
-PATIENCE = 5.0
+PATIENCE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
 
 
@@ -68,9 +68,11 @@ async def _kept(stream: asyncio.StreamReader, name: str) -> str:
 
 
 async def _end_group(process: asyncio.subprocess.Process) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), PATIENCE)
-            return
+    """SIGTERM, and SIGKILL for what is left of the group after a while, also when the program itself has gone."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    with suppress(TimeoutError):
+        await asyncio.wait_for(process.wait(), PATIENCE)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flowstone.authoring.definition import Done, Policy
+from flowstone.authoring.loader import PACKAGE
 from flowstone.errors import NotFound, ValueRefused
 from flowstone.identity import invocation_id
 from flowstone.journal.ledger import Ledger
@@ -73,10 +74,18 @@ class Names:
         for length in range(len(parts) - 1, 0, -1):
             if found is None:
                 found = _walk(sys.modules.get(".".join(parts[:length])), parts[length:])
+        if found is None:
+            found = self._in_another_file(parts)
         if not callable(found):
             raise NotFound(f'there is no function "{name}"')
         called: Callable[..., Any] = found
         return called
+
+    def _in_another_file(self, parts: list[str]) -> Any:
+        """The one function of that name in the other workflow files that are loaded; None if there are several."""
+        files = [module for name, module in list(sys.modules.items()) if name.startswith(PACKAGE + ".")]
+        found = {id(one): one for module in files if (one := _walk(module, parts)) is not None}
+        return next(iter(found.values())) if len(found) == 1 else None
 
 
 def _walk(found: Any, names: list[str]) -> Any:

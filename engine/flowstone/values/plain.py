@@ -68,6 +68,8 @@ def _moment(value: datetime | time) -> dict[str, Any]:
         return {"value": value.replace(tzinfo=None, fold=0).isoformat(), "zone": value.tzinfo.key, **fold}
     if value.tzinfo is not None and value.utcoffset() is None:
         raise ValueError("has a time zone without name and offset")
+    if type(value).fromisoformat(value.isoformat()).utcoffset() != value.utcoffset():  # CPython drops one below a second
+        raise ValueError("has an offset of a fraction of a second")
     return {"value": value.isoformat(), **fold}
 
 
