@@ -69,7 +69,7 @@ def test_a_workflow_is_shown_with_its_place_description_and_input(orders):
         assert words in shown
     shown = orders.terminal("show", "deploy", NO_COLOR="1").out
     assert "           dry      true or false = false\n" in shown
-    assert "  try      flow run deploy --set version=TEXT\n" in shown
+    assert "  try      flow run deploy --set-str version=TEXT\n" in shown
     assert "  input    none\n" in orders.terminal("show", "nothing", NO_COLOR="1").out
     assert "  input    any JSON value\n" in orders.terminal("show", "anything", NO_COLOR="1").out
 

@@ -105,7 +105,7 @@ async def map_(flow: Flow) -> list:
 
 @workflow
 async def together(flow: Flow) -> list:
-    flow.set_state("stage", "begun")
+    await flow.set_state("stage", "begun")
     found = await asyncio.gather(*[flow.do(tag, hit_async, tag) for tag in ("x", "y", "z")])
     await flow.do("b", hit, "b")
     return found

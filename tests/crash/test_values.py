@@ -116,7 +116,7 @@ def breaks() -> None:
 
 @workflow(description=BAD, tags=["[red]x[/red]"])
 async def hostile(flow: Flow, text: str) -> dict:
-    flow.set_state("[red]state[/red]", BAD)
+    await flow.set_state("[red]state[/red]", BAD)
     flow.log.warning(BAD)
     await flow.do("step [red]\\u202e[/red] <b>", tell, text, description=BAD)
     await flow.approval("gate [red]\\u202e[/red]", message=BAD)

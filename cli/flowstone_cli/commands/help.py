@@ -41,8 +41,9 @@ what it is; names are fixed, fields may be added.
 
 Every field is always there, null when unknown. Instants are RFC 3339 in UTC
 with milliseconds, durations whole milliseconds (..._ms), ids whole, integers
-beyond 2^53 text. `phase` says what a run is doing, `next` the command to type. Control
-characters are escaped. --jsonl prints one object per line, as it comes (logs).
+beyond 2^53 text. `phase` says what a run is doing, `next` the command to type.
+Control characters are escaped. --jsonl prints one object per line, as it comes
+(logs, timeline --follow).
 
 Values of fields that look like secrets (*password*, *token*, *secret*,
 authorization, and those that the setting secrets adds) are shown as three dots,

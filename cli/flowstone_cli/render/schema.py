@@ -42,13 +42,18 @@ def fields_of(schema: Schema) -> list[Field]:
 
 
 def example_of(schema: Schema | None) -> str:
-    """The options that a start needs: `--set NAME=VALUE` for each required field, a file if one of them is no plain value."""
+    """The options that a start needs: one for each required field, a file if one of them is no plain value."""
     if schema is None:
         return ""
     wanted = [field for field in fields_of(schema) if field.required and "." not in field.path]
     if any(not field.path or field.words.startswith(("list", "object", "any")) for field in wanted):
         return " -i FILE"
-    return "".join(f" --set {field.path}={field.words.split(' ')[0].upper()}" for field in wanted)
+    return "".join(f" {_option(field)} {field.path}={field.words.split(' ')[0].upper()}" for field in wanted)
+
+
+def _option(field: Field) -> str:
+    """For text the option that takes it as it is: `--set version=1.4` would be a number."""
+    return "--set-str" if field.words.startswith("text") else "--set"
 
 
 def words_of(schema: Schema | bool, definitions: Schema) -> str:
