@@ -56,7 +56,7 @@ def test_the_drawings_are_those_that_are_stored(folder):
     made = []
     try:
         for columns, command in COMMANDS:
-            screen.resize(columns, 60)
+            screen.resize_at_prompt(columns, 60)
             shown = masked(screen.run(command))
             assert max(map(cells, shown.splitlines())) <= columns
             made += [f"$ {command}    # {columns} columns", *shown.splitlines(), ""]

@@ -73,6 +73,14 @@ class Screen:
         """Make the window another size."""
         self._tmux("resize-window", "-x", str(columns), "-y", str(rows))
 
+    def resize_at_prompt(self, columns: int, rows: int = 40) -> None:
+        """Make the window another size while no command runs, and wait until the terminal knows it: tmux tells it later."""
+        self.resize(columns, rows)
+        pause, end = threading.Event(), time.monotonic() + PATIENCE
+        while self.run("stty size").strip() != f"{rows} {columns}":
+            assert time.monotonic() < end, f"the terminal never was {columns} columns wide"
+            pause.wait(0.05)
+
     def text(self, *, history: bool = False) -> str:
         """What stands on the screen; with `history` also what has left it at the top."""
         lines = self._tmux("capture-pane", "-p", *(("-S", "-") if history else ())).split("\n")
