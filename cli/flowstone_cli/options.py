@@ -18,6 +18,7 @@ class Options:
     quiet: bool = False
     verbose: int = 0
     reveal: bool = False
+    ascii: bool = False
 
 
 def shared_parameters(options: Options) -> list[Any]:
@@ -59,6 +60,7 @@ def _declared() -> list[Any]:
         quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only errors on stderr.")] = False,
         verbose: Annotated[int, typer.Option("-v", "--verbose", count=True, help="More on stderr.", show_default=False)] = 0,
         reveal: Annotated[bool, typer.Option("--reveal", help="Show values that look like secrets.")] = False,
+        ascii: Annotated[bool, typer.Option("--ascii", help="Draw with ASCII only.")] = False,
         help: Annotated[bool, typer.Option("-h", "--help", help="Show this and leave.", is_eager=True)] = False,
     ) -> None:
         """Declares; never called."""

@@ -39,8 +39,8 @@ def microseconds(option: str, text: str) -> int:
         raise UsageError(f"{option}: {error.message}", hint=error.hint) from None
 
 
-def instant_since(text: str, now: int) -> int:
-    """The instant that `--since` was given: a duration before now, or an RFC 3339 instant. Raises UsageError."""
+def instant_since(text: str, now: int, option: str = "--since") -> int:
+    """The instant that an option was given: a duration before now, or an RFC 3339 instant. Raises UsageError."""
     from datetime import datetime
 
     from flowstone.clock import from_datetime
@@ -48,7 +48,7 @@ def instant_since(text: str, now: int) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        return now - microseconds("--since", text)
+        return now - microseconds(option, text)
     if moment.tzinfo is None:
-        raise UsageError(f"--since: {text!r} names no time zone", hint=f"--since {moment.isoformat()}Z")
+        raise UsageError(f"{option}: {text!r} names no time zone", hint=f"{option} {moment.isoformat()}Z")
     return from_datetime(moment)

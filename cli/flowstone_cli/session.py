@@ -3,6 +3,7 @@
 Not here: the engine, which only acting commands import (acting.py).
 """
 
+import os
 import sys
 from functools import cached_property
 from pathlib import Path
@@ -68,12 +69,16 @@ class Session:
     @cached_property
     def out(self) -> Stream:
         """stdout, for the answer."""
-        return stream(sys.stdout, "stdout", color=self.color)
+        return stream(sys.stdout, "stdout", color=self.color, env=self._environment())
 
     @cached_property
     def err(self) -> Stream:
         """stderr, for talk."""
-        return stream(sys.stderr, "stderr", color=self.options.color or "auto")
+        return stream(sys.stderr, "stderr", color=self.options.color or "auto", env=self._environment())
+
+    def _environment(self) -> dict[str, str]:
+        """What decides about drawing beside the flags: `--ascii` is FLOW_ASCII for this call."""
+        return {**os.environ, "FLOW_ASCII": "1"} if self.options.ascii else dict(os.environ)
 
     def store(self, mode: Mode = "read") -> "SqliteStore":
         """The store, opened in the mode of the first call."""

@@ -1,5 +1,7 @@
 """`flow runs`: the runs of this database, newest first."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -10,6 +12,7 @@ from flowstone.journal.phase import Phase, phase_of, row_waits
 from flowstone.journal.states import Status
 from flowstone.ports import Filter, RunRow
 from flowstone_cli import json_text
+from flowstone_cli.parameters import instant_since, microseconds
 from flowstone_cli.render import runs
 from flowstone_cli.session import Session
 
@@ -27,10 +30,15 @@ def command(
     waiting_for: Annotated[
         str | None, typer.Option("--waiting-for", metavar="KIND", help="approval, suspend, sleep, retry, ...")
     ] = None,
+    since: Annotated[str | None, typer.Option("--since", metavar="DUR|TIME", help="Started since then, as 2d.")] = None,
+    older: Annotated[str | None, typer.Option("--older", metavar="DUR|TIME", help="Started before then.")] = None,
+    min_duration: Annotated[str | None, typer.Option("--min-duration", metavar="DUR", help="Took so long or longer.")] = None,
+    grep: Annotated[str | None, typer.Option("--grep", metavar="TEXT", help="Name, key, user, error or wait has TEXT.")] = None,
 ) -> int:
     """List runs, newest first."""
     session: Session = ctx.obj
-    rows, total = _found(session, workflow, status, key, waiting_for, None if all else limit)
+    sieve = Sieve(waiting_for, since, older, min_duration, grep)
+    rows, total = _found(session, workflow, status, key, sieve, None if all else limit)
     out, now = session.out, session.clock.now()
     if session.options.json:
         document = runs_document([(row, session.life(row)) for row in rows], now=now, next=_next(rows, total))
@@ -48,30 +56,62 @@ def command(
     return 0
 
 
+@dataclass(frozen=True, slots=True)
+class Sieve:
+    """What is asked of runs that no index answers: each row is looked at."""
+
+    waiting_for: str | None
+    since: str | None
+    older: str | None
+    min_duration: str | None
+    grep: str | None
+
+    def tests(self, now: int) -> list[Callable[[RunRow], bool]]:
+        """What a row has to pass. Raises UsageError for what cannot be understood."""
+        tests: list[Callable[[RunRow], bool]] = []
+        if self.waiting_for is not None:
+            kind = self.waiting_for
+            if kind not in _WAITS:
+                raise UsageError(f"--waiting-for takes {', '.join(_WAITS)}; not {kind}")
+            tests.append(lambda row: any(wait["kind"] == kind for wait in row_waits(row)))
+        if self.since is not None:
+            begun = instant_since(self.since, now)
+            tests.append(lambda row: row.created_at >= begun)
+        if self.older is not None:
+            before = instant_since(self.older, now, "--older")
+            tests.append(lambda row: row.created_at < before)
+        if self.min_duration is not None:
+            least = microseconds("--min-duration", self.min_duration)
+            tests.append(lambda row: (row.finished_at or now) - row.created_at >= least)
+        if self.grep is not None:
+            text = self.grep.casefold()
+            tests.append(lambda row: text in _text_of(row).casefold())
+        return tests
+
+
+def _text_of(row: RunRow) -> str:
+    return "\n".join(part for part in (row.id, row.workflow, row.key, row.user, row.error, row.waiting) if part)
+
+
 def _found(
-    session: Session, workflow: str | None, status: str | None, key: str | None, waiting_for: str | None, limit: int | None
+    session: Session, workflow: str | None, status: str | None, key: str | None, sieve: Sieve, limit: int | None
 ) -> tuple[list[RunRow], int]:
     """The rows to show, and how many there are in all."""
-    if waiting_for is not None and waiting_for not in _WAITS:
-        raise UsageError(f"--waiting-for takes {', '.join(_WAITS)}; not {waiting_for}")
+    tests = sieve.tests(session.clock.now())
     known = [one.value for one in (*Status, *Phase)]
     if status is not None and status not in known:
         raise UsageError(f"--status takes {', '.join(dict.fromkeys(known))}; not {status}")
     stored = Status(status) if status in [one.value for one in Status] else None
-    derived = status if stored is None else None
-    unfinished = True if waiting_for is not None or derived is not None else None
+    if status is not None and stored is None:
+        tests.append(lambda row: phase_of(row, session.life(row)) == status)
+    unfinished = True if sieve.waiting_for is not None or (status is not None and stored is None) else None
     wanted = Filter(workflow=workflow, status=stored, key=key, unfinished=unfinished)
     if session.is_fresh:
         return [], 0
     store = session.store()
-    if waiting_for is None and derived is None:
+    if not tests:
         return store.runs(wanted, limit=limit), store.count(wanted)
-    rows = [
-        row
-        for row in store.runs(wanted)
-        if (derived is None or phase_of(row, session.life(row)) == derived)
-        and (waiting_for is None or any(wait["kind"] == waiting_for for wait in row_waits(row)))
-    ]
+    rows = [row for row in store.runs(wanted) if all(test(row) for test in tests)]
     return rows[:limit], len(rows)
 
 
