@@ -19,6 +19,7 @@ class Options:
     verbose: int = 0
     reveal: bool = False
     ascii: bool = False
+    unsafe_fs: bool = False
 
 
 def shared_parameters(options: Options) -> list[Any]:
@@ -61,6 +62,7 @@ def _declared() -> list[Any]:
         verbose: Annotated[int, typer.Option("-v", "--verbose", count=True, help="More on stderr.", show_default=False)] = 0,
         reveal: Annotated[bool, typer.Option("--reveal", help="Show values that look like secrets.")] = False,
         ascii: Annotated[bool, typer.Option("--ascii", help="Draw with ASCII only.")] = False,
+        unsafe_fs: Annotated[bool, typer.Option("--unsafe-fs", help="Write to a network file system all the same.")] = False,
         help: Annotated[bool, typer.Option("-h", "--help", help="Show this and leave.", is_eager=True)] = False,
     ) -> None:
         """Declares; never called."""

@@ -85,6 +85,10 @@ class Session:
         if self._store is None:
             from flowstone.storage.sqlite.store import SqliteStore
 
+            if mode != "read" and not self.options.unsafe_fs:
+                from flowstone.storage.sqlite.diagnosis import refuse_network
+
+                refuse_network(self.settings.db)
             self._store = SqliteStore(self.settings.db, self.clock, mode=mode)
         return self._store
 

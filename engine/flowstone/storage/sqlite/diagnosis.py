@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from flowstone.errors import FlowError
+from flowstone.errors import FlowError, StorageFailed
 from flowstone.storage.sqlite import statements
 from flowstone.storage.sqlite.failures import in_words
 from flowstone.storage.sqlite.opening import OLDEST_SQLITE, connect
@@ -79,6 +79,24 @@ def file_system(kind: str | None) -> Finding:
     if kind in ("tmpfs", "ramfs"):
         return Finding("file system", "warning", f"{kind} is memory: what is recorded is gone when the machine stops")
     return Finding("file system", "ok", kind)
+
+
+def network_refusal(kind: str | None, path: Path) -> StorageFailed | None:
+    """Why nothing is written to a file on this kind of file system; None if something may be."""
+    if kind not in NETWORK:
+        return None
+    return StorageFailed(
+        f"{path} is on {kind}, a network file system: locks do not hold on it, and two machines would run one run",
+        hint="name a local file with --db PATH, or take the risk with --unsafe-fs",
+    )
+
+
+def refuse_network(path: Path) -> None:
+    """Raise StorageFailed if the database at `path` is, or would be made, on a network file system."""
+    folder = next(one for one in (path.parent, *path.parents) if one.exists())
+    refusal = network_refusal(_kind_of(folder), path)
+    if refusal is not None:
+        raise refusal
 
 
 def disk(free: int) -> Finding:
