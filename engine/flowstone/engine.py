@@ -22,7 +22,7 @@ from flowstone.running.advance import outside_of_tasks
 from flowstone.running.answering import Word, decide, early_word, gate_meant, is_gate
 from flowstone.running.body import Program
 from flowstone.running.checking import Checked, checked
-from flowstone.running.children import has_ended, tell_parent
+from flowstone.running.children import has_news, tell_parent
 from flowstone.running.compensation import Names
 from flowstone.running.forking import UNCHANGED, Forking
 from flowstone.running.output import OutputLog
@@ -325,8 +325,8 @@ class Engine:
 
     def _has_work(self, row: RunRow) -> bool:
         """An owner that is gone has left the run in the middle of a pass: that is work, whatever the run waits for."""
-        ledger = Ledger(self.store.events(row.id))
-        return row.owner is not None or has_work(ledger, self.clock.now(), functools.partial(has_ended, self.store))
+        ledger, now = Ledger(self.store.events(row.id)), self.clock.now()
+        return row.owner is not None or has_work(ledger, now, functools.partial(has_news, self.store, now))
 
     # sweeping (see running/recovery.py, worker.py)
 

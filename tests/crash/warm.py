@@ -3,12 +3,14 @@
 Run as a program this file is that process. A child is the command line from its `main` on: only the imports are spared.
 """
 
+import ctypes
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -170,10 +172,13 @@ def _serve() -> None:
         *lines, unread = (unread + data).split(b"\n")
         for line in lines:
             asked = json.loads(line)
+            streams = _streams(asked)  # before the fork: a tracer that attaches early is to see the command's own calls only
             child = os.fork()
             if child == 0:
-                _become(asked, ours, theirs)
+                _become(asked, streams, ours, theirs)
                 main()
+            for stream in streams:
+                os.close(stream)
             _tell(pid=child)
 
 
@@ -192,7 +197,12 @@ def _tell(**fields: Any) -> None:
     os.write(1, json.dumps(fields).encode() + b"\n")
 
 
-def _become(asked: dict[str, Any], *ends: int) -> None:
+def _streams(asked: dict[str, Any]) -> list[int]:
+    writing = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    return [os.open(os.devnull, os.O_RDONLY), os.open(asked["out"], writing, 0o600), os.open(asked["err"], writing, 0o600)]
+
+
+def _become(asked: dict[str, Any], streams: list[int], *ends: int) -> None:
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for end in ends:
@@ -201,9 +211,7 @@ def _become(asked: dict[str, Any], *ends: int) -> None:
     kept = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}
     os.environ.clear()
     os.environ.update({**kept, "HOME": asked["root"], "FLOW_USER": "ana", **asked["env"]})
-    writing = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    for target, (path, flags) in enumerate([(os.devnull, os.O_RDONLY), (asked["out"], writing), (asked["err"], writing)]):
-        opened = os.open(path, flags, 0o600)
+    for target, opened in enumerate(streams):
         os.dup2(opened, target)
         os.close(opened)
     if asked["traced"]:
@@ -212,9 +220,6 @@ def _become(asked: dict[str, Any], *ends: int) -> None:
 
 
 def _await_tracer() -> None:
-    import ctypes
-    import time
-
     ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)  # PR_SET_PTRACER: anybody, where Yama asks for it
     until = time.monotonic() + PATIENCE
     while os.getpriority(os.PRIO_PROCESS, 0) != NICE:

@@ -10,6 +10,7 @@ from flowstone import Done, Failed, Flow, NonRetryable, StepFailed, workflow
 from flowstone.journal.documents import run_document
 from flowstone.journal.states import Status
 from flowstone.ports import Filter, RunRow
+from flowstone.testing.clock import ManualClock
 from flowstone.testing.throwaway import Throwaway
 from support.engines import Make, output_of, to_the_end
 
@@ -420,8 +421,28 @@ def test_an_interrupted_child_can_be_retried_after_its_parent_was_cancelled_with
     assert EFFECTS == ["before", "after"]
 
 
-@pytest.mark.xfail(strict=True, reason="a timeout of a step that is a child run is recorded and not kept")
 def test_a_child_that_takes_too_long_is_cancelled_and_fails_its_step(make: Make) -> None:
     engine = make(parent_of(sleeper, timeout="1m"), sleeper)
     row = engine.run("parent")
     assert to_the_end(engine, row.id).status is Status.FAILED
+
+
+@workflow
+async def asks_then_naps(flow: Flow) -> str:
+    await flow.approval("ok")
+    await flow.sleep("nap", "30s")
+    return "done"
+
+
+def test_what_a_child_waits_for_a_person_is_not_its_time(make: Make) -> None:
+    engine = make(parent_of(asks_then_naps, timeout="1m"), asks_then_naps)
+    assert isinstance(engine.clock, ManualClock)
+    row = engine.run("parent")
+    assert row.status is Status.SUSPENDED
+    engine.clock.move("2h")
+    kid = child_of(engine, "asks_then_naps")
+    engine.engine.answer(kid.id, "ok", yes=True)
+    engine.drive(kid.id)
+    assert engine.resume(row.id).status is Status.RUNNING
+    engine.clock.move("30s")
+    assert output_of(engine, engine.resume(row.id)) == "done"

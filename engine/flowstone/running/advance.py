@@ -226,7 +226,8 @@ class Pass:
             elif isinstance(asked, AskedSleep):
                 self._attempts.spawn(self._writer.append([asked.woken()]), asked.key)
             elif isinstance(asked, AskedChild):
-                self._attempts.spawn(self._children.begin(asked), asked.key)
+                retried = record.status is StepStatus.RETRYING  # else its time is up
+                self._attempts.spawn((self._children.begin if retried else self._children.look_again)(asked), asked.key)
             elif isinstance(asked, Asked) and record.is_gate:
                 self._mail_read = -1
             elif isinstance(asked, AskedStep):

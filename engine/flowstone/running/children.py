@@ -1,15 +1,18 @@
 """Child runs of a pass: begun, found again, carried on, cancelled. Each is a run of its own with its own journal."""
 
+import asyncio
 from contextlib import suppress
 from typing import Any, Protocol
 
-from flowstone.clock import Clock
+from flowstone.clock import MICROSECONDS, Clock
 from flowstone.errors import BadData, NotFound
 from flowstone.identity import new_run_id
 from flowstone.journal.events import Draft, Event, Kind, body_text
 from flowstone.journal.ledger import Ledger
+from flowstone.journal.operations import Operation
 from flowstone.journal.states import SETTLED, Status
 from flowstone.ports import RunRow, Store
+from flowstone.running.attempt import TimedOut
 from flowstone.running.attempts import Attempts
 from flowstone.running.retrying import delay_after
 from flowstone.running.steps.child import AskedChild
@@ -37,14 +40,18 @@ class ChildRuns(Protocol):
         ...
 
 
+_TIME_UP = "its time was up"
+
+
 class Children:
     """The children of one run in one pass."""
 
     def __init__(
-        self, run_id: str, runs: ChildRuns, writer: Writer, attempts: Attempts, clock: Clock, park_after: int | None
+        self, run_id: str, runs: ChildRuns, store: Store, writer: Writer, attempts: Attempts, clock: Clock, park_after: int | None
     ) -> None:
         self._run_id = run_id
         self._runs = runs
+        self._store = store
         self._writer = writer
         self._attempts = attempts
         self._clock = clock
@@ -88,11 +95,13 @@ class Children:
         except BadData as refusal:
             await self._failed(asked, describe(refusal), heals=False)
             return
-        row, ledger = await self._runs.drive_child(child, self._park_after)
+        row, ledger, late = await self._driven(asked, child)
         self._suspended.pop(asked.key, None)
         if record.completion is not None:
             return
-        if row.status is Status.SUSPENDED:
+        if late and row.status in (Status.FAILED, Status.CANCELLED):
+            await self._failed(asked, _time_was_up(asked, child), heals=True)
+        elif row.status is Status.SUSPENDED:
             self._suspended[asked.key] = asked.name
         elif row.status is Status.COMPLETED:
             result = body_text(result=ledger.output)
@@ -102,6 +111,33 @@ class Children:
         elif row.status in (Status.FAILED, Status.CANCELLED):
             error, heals = failure_of(child, ledger)
             await self._failed(asked, error, heals=heals)
+
+    async def _driven(self, asked: AskedChild, child: str) -> tuple[RunRow, Ledger, bool]:
+        """Carry the child on; whether it was cancelled because its time was up."""
+        assert asked.record is not None
+        end = end_of_time(asked.record, Ledger(self._store.events(child)), self._clock.now())
+        if end is None:
+            return *await self._runs.drive_child(child, self._park_after), False
+        driving = asyncio.ensure_future(self._runs.drive_child(child, self._park_after))
+        watching = asyncio.ensure_future(self._cancel_at(end, child))
+        try:
+            row, ledger = await driving
+            if row.status is Status.RUNNING:  # parked, with time left
+                if self._clock.now() >= end:
+                    await self._runs.cancel_child(child, _TIME_UP)
+                    row, ledger = await self._runs.drive_child(child, self._park_after)
+                else:
+                    self._attempts.timers.add(end, asked)
+        finally:
+            for one in (driving, watching):
+                one.cancel()
+            await asyncio.wait({driving, watching})
+        return row, ledger, (ledger.cancelled or {}).get("reason") == _TIME_UP
+
+    async def _cancel_at(self, end: int, child: str) -> None:
+        while self._clock.now() < end:
+            await self._clock.wait(end)
+        await self._runs.cancel_child(child, _TIME_UP)
 
     async def look_again(self, asked: AskedChild) -> None:
         """Carry the child on after it was reported, unless whoever watches it already has recorded its end."""
@@ -159,6 +195,12 @@ class Children:
                     await self._writer.append([Draft(Kind.STEP_SUCCEEDED, key, operation.last.number, result)])
 
 
+def _time_was_up(asked: AskedChild, child: str) -> dict[str, Any]:
+    seconds = (asked.timeout or 0) / MICROSECONDS
+    error = describe(TimedOut(f"took longer than its timeout of {seconds:g} s, and was cancelled"))
+    return error | {"child": {"run": child, "step": None}}
+
+
 def failure_of(child: str, ledger: Ledger) -> tuple[dict[str, Any], bool]:
     """The error of a child that failed or was cancelled, naming the deepest run and step, and whether a retry may heal it."""
     if ledger.cancelled is not None:
@@ -168,6 +210,27 @@ def failure_of(child: str, ledger: Ledger) -> tuple[dict[str, Any], bool]:
     error = dict(ledger.error or {})
     error["child"] = error.get("child") or {"run": child, "step": error.get("step")}
     return error, bool(error.pop("heals", False))
+
+
+def end_of_time(operation: Operation, child: Ledger, now: int) -> int | None:
+    """When the attempt of a child has to have ended; what the child waits for a person is not its time."""
+    timeout = (operation.opened.get("policy") or {}).get("timeout")
+    if timeout is None:
+        return None
+    rounds = [one for gate in child.operations.values() if gate.is_gate for one in gate.attempts]
+    waited = sum((now if one.end_at is None else one.end_at) - one.start_at for one in rounds)
+    return int(operation.last.start_at + timeout + waited)
+
+
+def has_news(store: Store, now: int, operation: Operation) -> bool:
+    """Whether a child has ended, or has had its time, so that its parent has something to do."""
+    if operation.child is None:
+        return False
+    if has_ended(store, operation.child):
+        return True
+    ledger = Ledger(store.events(operation.child))
+    end = end_of_time(operation, ledger, now)
+    return end is not None and end <= now and ledger.count > 0 and ledger.status is not Status.SUSPENDED
 
 
 def has_ended(store: Store, child: str) -> bool:

@@ -49,7 +49,7 @@ class Passing:
             if taken.body is None:
                 await undoing.run(ending_again(taken.ledger))
             else:
-                children = Children(row.id, self.children, writer, attempts, self.clock, park_after)
+                children = Children(row.id, self.children, self.store, writer, attempts, self.clock, park_after)
                 await Pass(
                     taken.body,
                     writer,

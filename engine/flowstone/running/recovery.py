@@ -9,7 +9,7 @@ from flowstone.journal.ledger import Ledger
 from flowstone.journal.phase import row_waits
 from flowstone.journal.states import Status
 from flowstone.ports import Filter, Life, Owners, RunRow, Store
-from flowstone.running.children import has_ended
+from flowstone.running.children import has_ended, has_news
 from flowstone.running.ownership import life_of
 from flowstone.running.work import has_work
 
@@ -24,7 +24,9 @@ def due_runs(store: Store, owners: Owners, workflows: frozenset[str], now: int, 
     for row in _unfinished(store):
         if row.workflow in workflows and (may_be_due(owners, row, now) or _waits_for_the_dead(store, owners, row)):
             ledger = Ledger(store.events(row.id))
-            if (row.owner is not None or has_work(ledger, now, partial(has_ended, store))) and now >= _not_before(ledger, row):
+            if (row.owner is not None or has_work(ledger, now, partial(has_news, store, now))) and now >= _not_before(
+                ledger, row
+            ):
                 found.append(row)
     return sorted(found, key=lambda row: row.updated_at)[:limit]
 

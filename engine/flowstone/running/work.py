@@ -7,10 +7,10 @@ from flowstone.journal.operations import Operation
 from flowstone.journal.states import SETTLED, Status
 
 
-def has_work(ledger: Ledger, now: int, ended: Callable[[str], bool]) -> bool:
+def has_work(ledger: Ledger, now: int, news: Callable[[Operation], bool]) -> bool:
     """True if a pass would get the run further. What only the verb `flow resume` moves is no work.
 
-    `ended` tells whether a child has: it may have died before it told its parent.
+    `news` tells whether a child has any: its process may have died before it told the parent.
     """
     if ledger.status in SETTLED:
         return False
@@ -21,18 +21,18 @@ def has_work(ledger: Ledger, now: int, ended: Callable[[str], bool]) -> bool:
         return ledger.cancel_request is not None
     if ledger.interrupted:
         return True
-    if any(_ready(operation, now, ended) for operation in ledger.waits.values()):
+    if any(_ready(operation, now, news) for operation in ledger.waits.values()):
         return True
     return ledger.status is Status.RUNNING and not ledger.waits
 
 
-def _ready(operation: Operation, now: int, ended: Callable[[str], bool]) -> bool:
+def _ready(operation: Operation, now: int, news: Callable[[Operation], bool]) -> bool:
     if operation.kind == "approval":
         answered = operation.answer is not None and operation.answer.attempt == operation.last.number
         deadline = operation.opened["deadline"]
         return answered or (deadline is not None and deadline <= now)
     if operation.kind == "child" and operation.last.next_attempt_at is None:
-        return operation.answer is not None or (operation.child is not None and ended(operation.child))
+        return operation.answer is not None or news(operation)
     if operation.last.status == "interrupted":
         return operation.answer is not None
     due = operation.wake_at or operation.last.next_attempt_at

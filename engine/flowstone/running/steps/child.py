@@ -11,6 +11,7 @@ from flowstone.running.functions import signature_of
 from flowstone.running.steps.asked import Asked
 from flowstone.running.steps.call import named_function, node_fields, node_outcome, policy_document
 from flowstone.values.codec import digest, record, restore
+from flowstone.values.duration import parse
 from flowstone.values.failures import restore_failure
 
 
@@ -55,6 +56,11 @@ class AskedChild(Asked[StepRequest]):
     def digest(self) -> str | None:
         """The digest of the child's input."""
         return self._digest
+
+    @property
+    def timeout(self) -> int | None:
+        """Microseconds that an attempt may take, without what it waits for a person."""
+        return None if self.policy.timeout is None else parse(self.policy.timeout)
 
     def opening(self, now: int) -> Draft:
         """The start mark of the first attempt."""
