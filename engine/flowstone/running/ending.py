@@ -1,9 +1,10 @@
 """How a run ends: the events for what the body returned or raised, and for the operations that it leaves open."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from flowstone.authoring.requests import Site
 from flowstone.errors import FlowMisuse
 from flowstone.journal.events import Draft, Kind, Raw, body_text
 from flowstone.journal.ledger import Ledger
@@ -120,13 +121,23 @@ def _described(body: Body, error: BaseException, code: str | None = None) -> dic
         "code": code or recorded.get("code"),
         "step": None if operation is None else operation.key,
         "trace": recorded["trace"],
-        "site": None if operation is None else operation.opened.get("site"),
+        "site": _site_in(body.function, error) if operation is None else operation.opened.get("site"),
         "child": child,
         "module": recorded.get("module"),
         "mro": recorded.get("mro"),
         "data": recorded.get("data"),
         "heals": retryable(error, ()),
     }
+
+
+def _site_in(function: Callable[..., Any], error: BaseException) -> str | None:
+    """The innermost line of the body's own file that the error came through."""
+    code, site, trace = getattr(function, "__code__", None), None, error.__traceback__
+    while trace is not None:
+        if code is not None and trace.tb_frame.f_code.co_filename == code.co_filename:
+            site = str(Site(code.co_filename, trace.tb_lineno))
+        trace = trace.tb_next
+    return site
 
 
 def _step_failure(error: BaseException) -> StepFailed | None:
