@@ -1,6 +1,5 @@
 """Replay is linear in a run's events: counted in events read and applied, not by the clock."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from flowstone import Flow, workflow
 from flowstone.journal.events import Draft, Kind, body_text
 from flowstone.ports import Change
 from flowstone.testing.throwaway import Throwaway
+from support.counting import calls_of
 from support.engines import Make
 
 
@@ -48,22 +48,6 @@ def _digest(value: Any) -> str:
     from flowstone.values.codec import digest
 
     return digest(str(value))
-
-
-def calls_of(work: Callable[[], object]) -> int:
-    """How many Python functions are called: a measure that no other process disturbs."""
-    seen = 0
-
-    def profile(_frame: Any, event: str, _argument: Any) -> None:
-        nonlocal seen
-        seen += event == "call"
-
-    sys.setprofile(profile)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return seen
 
 
 @pytest.fixture
