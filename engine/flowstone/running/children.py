@@ -115,7 +115,7 @@ class Children:
     async def _driven(self, asked: AskedChild, child: str) -> tuple[RunRow, Ledger, bool]:
         """Carry the child on; whether it was cancelled because its time was up."""
         assert asked.record is not None
-        end = end_of_time(asked.record, Ledger(self._store.events(child)), self._clock.now())
+        end = end_of_time(self._store, asked.record, self._clock.now())
         if end is None:
             return *await self._runs.drive_child(child, self._park_after), False
         driving = asyncio.ensure_future(self._runs.drive_child(child, self._park_after))
@@ -132,6 +132,8 @@ class Children:
             for one in (driving, watching):
                 one.cancel()
             await asyncio.wait({driving, watching})
+        if not watching.cancelled():
+            watching.result()  # its failure is the pass's
         return row, ledger, (ledger.cancelled or {}).get("reason") == _TIME_UP
 
     async def _cancel_at(self, end: int, child: str) -> None:
@@ -212,11 +214,15 @@ def failure_of(child: str, ledger: Ledger) -> tuple[dict[str, Any], bool]:
     return error, bool(error.pop("heals", False))
 
 
-def end_of_time(operation: Operation, child: Ledger, now: int) -> int | None:
-    """When the attempt of a child has to have ended; what the child waits for a person is not its time."""
+def end_of_time(store: Store, operation: Operation, now: int) -> int | None:
+    """When the attempt of a child has to have ended; what the child waits for a person is not its time.
+
+    None if its step has no timeout: then the child's journal is not read for it.
+    """
     timeout = (operation.opened.get("policy") or {}).get("timeout")
-    if timeout is None:
+    if timeout is None or operation.child is None:
         return None
+    child = Ledger(store.events(operation.child))
     rounds = [one for gate in child.operations.values() if gate.is_gate for one in gate.attempts]
     waited = sum((now if one.end_at is None else one.end_at) - one.start_at for one in rounds)
     return int(operation.last.start_at + timeout + waited)
@@ -228,9 +234,15 @@ def has_news(store: Store, now: int, operation: Operation) -> bool:
         return False
     if has_ended(store, operation.child):
         return True
-    ledger = Ledger(store.events(operation.child))
-    end = end_of_time(operation, ledger, now)
-    return end is not None and end <= now and ledger.count > 0 and ledger.status is not Status.SUSPENDED
+    end = end_of_time(store, operation, now)
+    return end is not None and end <= now and _waits_for_nobody(store, operation.child)
+
+
+def _waits_for_nobody(store: Store, child: str) -> bool:
+    try:
+        return store.run(child).status is not Status.SUSPENDED
+    except NotFound:  # recorded and never made
+        return False
 
 
 def has_ended(store: Store, child: str) -> bool:
