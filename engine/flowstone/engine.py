@@ -12,7 +12,7 @@ from flowstone.authoring.definition import Policy, require_entry
 from flowstone.authoring.inputs import bind
 from flowstone.clock import MICROSECONDS, Clock
 from flowstone.errors import BadSettings, FlowError, NotFound, TryAgain, UsageError
-from flowstone.identity import new_run_id, new_seed, present_user, who
+from flowstone.identity import new_run_id, present_user, who
 from flowstone.journal.events import Draft, Event, Kind, body_text
 from flowstone.journal.labels import typed_name
 from flowstone.journal.ledger import Ledger
@@ -24,14 +24,15 @@ from flowstone.running.body import Program
 from flowstone.running.checking import Checked, checked
 from flowstone.running.children import has_news, tell_parent
 from flowstone.running.compensation import Names
+from flowstone.running.creating import Creating
 from flowstone.running.forking import UNCHANGED, Forking
 from flowstone.running.output import OutputLog
-from flowstone.running.ownership import Cause, claimed, life_of, refuse_if_owned
+from flowstone.running.ownership import Cause, life_of, refuse_if_owned
 from flowstone.running.passing import Passing
 from flowstone.running.programs import Programs
 from flowstone.running.recovery import due_runs
 from flowstone.running.reopening import reopening_cut
-from flowstone.running.resolving import unresolved, word
+from flowstone.running.resolving import fitting, unresolved, word
 from flowstone.running.resuming import passed_gates
 from flowstone.running.steps.child import AskedChild
 from flowstone.running.stopping import Stop
@@ -88,6 +89,7 @@ class Engine:
         self._policy = Policy(retries=settings.retries, retry_delay=_checked(settings, "retry_delay"))
         self._park_after = parse(_checked(settings, "park_after"))
         self._programs = Programs(library, self._policy)
+        self._creating = Creating(store, self._programs)
         self._taking = Taking(store, owners, clock, self._program, self._log)
         self._passing = Passing(
             store, owners, clock, self._output, self.stop, self, self._policy, observe or (lambda events: None)
@@ -118,7 +120,7 @@ class Engine:
         new = NewRun(
             new_run_id(), workflow, self._programs.source(workflow).version, key, user, None if detach else self.owners.enlist()
         )
-        row = self._create(new, json.dumps(data), None, who(), start)
+        row = self._creating.create(new, data, who(), start)
         if row.id == new.id:
             return Started(row, True)
         first = self.store.events(row.id)[0].body()
@@ -129,31 +131,6 @@ class Engine:
                 hint=f"flow status {row.id}",
             )
         return Started(row, False)
-
-    def _create(self, new: NewRun, data: str, parent: RunRow | None, by: dict[str, Any], start: str | None = None) -> RunRow:
-        wire = {
-            "type": "cli" if parent is None else "child",
-            "user": new.user,
-            "host": by["host"],
-            "parent_run": new.parent_run,
-            "parent_step": new.parent_step,
-        }
-        created = body_text(
-            workflow=new.workflow,
-            input=json.loads(data),
-            version=new.version,
-            seed=new_seed(),
-            wire=wire,
-            key=new.key,
-            fork=None,
-            **self._programs.plan(new.workflow),
-            **({} if start is None else {"start": start}),
-        )
-        drafts = [Draft(Kind.RUN_CREATED, text=created)]
-        if new.owner is not None:
-            drafts.append(claimed(new.owner, 1))
-        audit = AuditNote("run", json.dumps(by)) if parent is None else None
-        return self.store.create(new, drafts, source=self._programs.source(new.workflow), audit=audit)
 
     def answer(
         self,
@@ -194,9 +171,12 @@ class Engine:
     def resolve(self, run_id: str, step: str, outcome: str, *, result: Any = None, reason: str) -> RunRow:
         """Say what became of a step whose outcome is unknown: "succeeded" with its result, "failed", or "retry".
 
-        Raises NotFound, TryAgain. The run goes on when it is driven.
+        Raises NotFound, TryAgain, BadData (the result does not fit the step), Diverged. The run goes on when it is driven.
         """
         by = who() | {"user": self.settings.user or present_user()}
+        if outcome == "succeeded":
+            row = self.store.run(run_id)
+            result = fitting(self._taking, row, unresolved(Ledger(self.store.events(run_id)), row, step), result)
 
         def said(run: RunRow, events: list[Event]) -> list[Draft]:
             return [word(unresolved(Ledger(events), run, step), outcome, result, by, reason)]
@@ -346,7 +326,7 @@ class Engine:
             version = self._programs.source(asked.workflow.name).version
             owner = self.owners.enlist()
             new = NewRun(child, asked.workflow.name, version, None, above.user, owner, parent, asked.key)
-            self._create(new, asked.input_text, above, who())
+            self._creating.create(new, json.loads(asked.input_text), who())
 
     async def reopen_child(self, child: str, asked: AskedChild) -> bool:
         """Re-open a child that has failed or was cancelled; False if it has another input, or has undone what it did."""

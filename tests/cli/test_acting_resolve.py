@@ -76,3 +76,13 @@ def test_only_a_person_resolves(scene, run):
     assert scene.flow("recover").out == ""
     assert scene.flow("resume", run).code == 8
     assert scene.hits("pay") == 1
+
+
+def test_a_result_that_does_not_fit_the_steps_annotation_is_65_and_nothing_is_written(scene, run):
+    before = scene.events(run)
+    result = scene.flow("resolve", run, "pay", "--result", "-", "--reason", "seen", "--json", stdin='"seven"')
+    document = refused(result, 65, "bad_data")
+    assert 'step "pay"' in document["message"]
+    assert document["hint"] == f"flow resolve {run} pay --result FILE --reason TEXT"
+    assert "should be a whole number" in scene.flow("resolve", run, "pay", "--result", "-", "--reason", "seen", stdin="{}").err
+    assert (scene.events(run), scene.hits("pay")) == (before, 1)

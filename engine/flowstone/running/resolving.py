@@ -1,13 +1,19 @@
 """Unknown outcomes: what `flow resolve` says about a step that must not be repeated, checked and then acted on."""
 
+import shlex
 from typing import Any
 
-from flowstone.errors import NotFound, TryAgain
+from flowstone.errors import BadData, NotFound, TryAgain, ValueRefused
 from flowstone.journal.events import Draft, Kind, body_text
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.operations import Operation
 from flowstone.journal.states import SETTLED, StepStatus
 from flowstone.ports import RunRow
+from flowstone.running.body import Body
+from flowstone.running.functions import StepFunction, describe_function
+from flowstone.running.steps.call import AskedStep
+from flowstone.running.taking import Taking
+from flowstone.values.codec import given
 
 RESOLVED = "Resolved"
 """The type of a failure that a person has said."""
@@ -35,6 +41,36 @@ def unresolved(ledger: Ledger, run: RunRow, step: str) -> Operation:
 def is_unresolved(operation: Operation) -> bool:
     """Whether the step waits for `flow resolve`."""
     return operation.kind in ("step", "on_error") and operation.status is StepStatus.WAITING
+
+
+def fitting(taking: Taking, row: RunRow, operation: Operation, result: Any) -> Any:
+    """What is recorded of a result that a person gives for a step: the same as if its function had returned it.
+
+    Raises BadData, by path, if the step's annotation does not take it; Diverged or LoadFailed if the run could not go on with it.
+    While the function cannot be found there is nothing to check against, and the run waits for that function anyway.
+    """
+    body = taking.replayed(row).body
+    if body is None:
+        return result
+    try:
+        function = _function_of(operation, body)
+        return result if function is None else given(result, function.signature.result)
+    except ValueRefused as unfit:
+        raise BadData(
+            f'the result does not fit step "{operation.key}" ({operation.function}, as it is annotated)',
+            details=[*(unfit.details or [unfit.message]), "nothing was written"],
+            hint=f"flow resolve {row.id} {shlex.quote(operation.key)} --result FILE --reason TEXT",
+        ) from None
+    finally:
+        body.close()
+
+
+def _function_of(operation: Operation, body: Body) -> StepFunction | None:
+    asked = body.asked.get(operation.opened.get("handles", operation.key))
+    if operation.kind == "on_error":
+        handler = None if asked is None else asked.request.on_error
+        return None if handler is None else describe_function(handler)
+    return asked.step if isinstance(asked, AskedStep) else None
 
 
 def word(operation: Operation, outcome: str, result: Any, by: dict[str, Any], reason: str) -> Draft:

@@ -12,7 +12,7 @@ from flowstone.values.json_tree import MAX_BYTES, SIZE_CURE, WARN_BYTES, Unrecor
 from flowstone.values.sameness import require_same
 from flowstone.values.shapes import NATIVE, NONE, Shape, shape_of
 
-__all__ = ["UNANNOTATED", "WARN_BYTES", "Recorded", "digest", "fits", "record", "restore", "schema_of"]
+__all__ = ["UNANNOTATED", "WARN_BYTES", "Recorded", "digest", "fits", "given", "record", "restore", "schema_of"]
 
 UNANNOTATED: Any = inspect.Parameter.empty
 
@@ -94,6 +94,20 @@ def _restore(data: Any, annotation: Any, shape: Shape | None) -> Any:
             details=annotated.lines(found.violations),
         )
     return found.value
+
+
+def given(data: Any, annotation: Any) -> Any:
+    """What is recorded of a value that a person gives as a recorded one looks (parsed JSON): the same as of the value itself.
+
+    Raises ValueRefused, with one line per violation, also for fields that the annotation does not have.
+    """
+    value = restore(data, annotation)
+    if annotation is not UNANNOTATED and shape_of(annotation) is None:
+        from flowstone.values import annotated
+
+        if unknown := annotated.unknown_fields(data, annotation):
+            raise ValueRefused("it has fields that are not expected", details=annotated.lines(unknown))
+    return from_json(record(value, annotation).text)
 
 
 def digest(text: str) -> str:
