@@ -39,7 +39,7 @@ class SystemClock:
 def to_rfc3339(at: int) -> str:
     """An instant as RFC 3339 text in UTC with milliseconds and `Z`, the one form used in files, pipes and JSON."""
     seconds, rest = divmod(at, MICROSECONDS)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest // 1000:03d}Z"
+    return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{rest // 1000:03d}Z"
 
 
 def to_datetime(at: int) -> datetime:

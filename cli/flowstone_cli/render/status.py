@@ -51,28 +51,28 @@ def people(view: RunView, stream: Stream) -> str:
 def piped(view: RunView) -> str:
     """The same in a pipe: `field TAB value`, then one line per step."""
     document = view.document
-    made = ""
+    made = []
     for name in ("id", "workflow", "status", "phase", "key", "user", "created_at", "updated_at", "finished_at", "events"):
-        made += tsv(name, document[name])
-    made += tsv("input", json_text.compact(document["input"]))
+        made.append(tsv(name, document[name]))
+    made.append(tsv("input", json_text.compact(document["input"])))
     if view.phase is Phase.COMPLETED:
-        made += tsv("output", json_text.compact(document["output"]))
+        made.append(tsv("output", json_text.compact(document["output"])))
     error = document["error"]
     if error:
-        made += tsv("error", error["step"], error["type"], error["message"])
+        made.append(tsv("error", error["step"], error["type"], error["message"]))
     if fork := view.ledger.created.get("fork"):
-        made += tsv("fork", fork["run"], fork["step"])
+        made.append(tsv("fork", fork["run"], fork["step"]))
     for version, n in view.versions:
-        made += tsv("version", version, n)
+        made.append(tsv("version", version, n))
     for wait in document["waiting"]:
-        made += tsv("waiting", wait["kind"], wait["reason"], wait["deadline"] or wait["wake_at"])
-    made += tsv("next", document["next"])
+        made.append(tsv("waiting", wait["kind"], wait["reason"], wait["deadline"] or wait["wake_at"]))
+    made.append(tsv("next", document["next"]))
     for fate in view.unvisited:
-        made += tsv("node", fate.node, fate.status, fate.why)
+        made.append(tsv("node", fate.node, fate.status, fate.why))
     for step in document["steps"]:
         failure = step["error"] or {}
-        made += tsv("step", step["key"], step["kind"], step["status"], step["attempts"], step["duration_ms"], failure.get("type"))
-    return made
+        made.append(tsv("step", step["key"], step["kind"], step["status"], step["attempts"], step["duration_ms"], failure.get("type")))
+    return "".join(made)
 
 
 def _took(view: RunView) -> str:
