@@ -1,8 +1,9 @@
-"""Processes that run, resume, approve, cancel and sweep one database, killed and stopped at random.
+"""Processes that run, resume, approve, cancel and sweep one database, killed and stopped at random, while the clock is set.
 
     python tests/crash/storm.py [KILLS [SEED]]
 
 Each step notes `RUN EPOCH STEP ATTEMPT` when it begins: the witness that no two executions of a run overlap. Prints figures.
+The clock of all processes is set back and forward meanwhile (clock.py), where gcc is there.
 """
 
 import signal
@@ -18,6 +19,7 @@ from random import Random
 sys.path.append(str(Path(__file__).parents[1]))
 
 from crash import judge
+from crash.clock import DAY, HOUR, SECOND, SetClock, refusal
 from crash.judge import Violation, holds
 from crash.warm import Command, Ended, Warm
 from flowstone.journal.states import SETTLED
@@ -61,6 +63,20 @@ async def saga(flow: Flow) -> None:
     await flow.do("b", note, "b", undo=unnote)
     await flow.do("c", breaks, "c")
 
+def breaks_at_first(tag: str) -> str:
+    note(tag)
+    if current_step().attempt % 2:
+        raise RuntimeError("not yet")
+    return tag
+
+@workflow
+async def timed(flow: Flow) -> str:
+    await flow.do("a", breaks_at_first, "a", retries=30, retry_delay="20ms")
+    answer = await flow.approval("ok", expiry="2h")
+    await flow.sleep("nap", "2ms")
+    await flow.do("b", note, "b")
+    return answer.status
+
 @workflow
 async def inner(flow: Flow) -> str:
     await flow.do("inside", note, "inside")
@@ -72,13 +88,18 @@ async def child(flow: Flow) -> str:
     await flow.sleep("nap", "2ms")
     return await flow.do("kid", inner)
 """
-ENDS = {"steps": {"completed"}, "gate": {"completed"}, "saga": {"failed"}, "inner": {"completed"}, "child": {"completed"}}
+COMPLETES = ("steps", "gate", "timed", "inner", "child")
+ENDS = {"saga": {"failed"}} | {name: {"completed"} for name in COMPLETES}
 """How a run ends, unless it was cancelled."""
 EXPECTED = {0, 1, 2, 3, 4, 8, 66, 75}
 """Exit codes of commands that meet each other: never 70, 74 or 76."""
 ACTORS = 5
 LINE = 19
 """Bytes of a mark, about."""
+STEPS = (-365 * DAY, -DAY, -HOUR, -SECOND, -SECOND // 50, SECOND // 50, SECOND, HOUR, DAY, 365 * DAY)
+"""By how much the clock is set back or forward at once."""
+FURTHEST = 1000 * DAY
+"""How far it gets from the system's."""
 
 
 @dataclass
@@ -89,8 +110,11 @@ class Storm:
     warm: Warm
     kills: int
     seed: int
+    clock: SetClock | None = None
+    """What the processes go by; None if it cannot be set."""
     killed: int = 0
     stopped: int = 0
+    stepped: int = 0
     commands: Counter[str] = field(default_factory=Counter)
     told: set[str] = field(default_factory=set)
     """Runs whose command came to its end."""
@@ -106,8 +130,19 @@ class Storm:
         actors = [threading.Thread(target=self._act, args=(Random(self.seed * 100 + number),)) for number in range(ACTORS)]
         for actor in actors:
             actor.start()
+        if self.clock is not None:
+            self._step(self.clock, actors)
         for actor in actors:
             actor.join()
+
+    def _step(self, clock: SetClock, actors: list[threading.Thread]) -> None:
+        """Set the clock, again and again, for as long as the actors act."""
+        random, pause = Random(self.seed), threading.Event()
+        while any(actor.is_alive() for actor in actors):
+            pause.wait(random.random() * 0.2)
+            ahead = clock.ahead + random.choice(STEPS)
+            clock.set(max(-FURTHEST, min(FURTHEST, ahead)))
+            self.stepped += 1
 
     def _act(self, random: Random) -> None:
         while self.killed < self.kills and not self.broken:
@@ -119,7 +154,7 @@ class Storm:
     def _words(self, random: Random) -> tuple[str, ...]:
         verb = random.choices(("run", "resume", "recover", "approve", "cancel", "status"), (35, 20, 20, 15, 3, 7))[0]
         if verb == "run":
-            return ("run", random.choice(("steps", "gate", "saga", "child")))
+            return ("run", random.choice(("steps", "gate", "saga", "child", "timed")))
         if verb == "recover":
             return ("recover",)
         unfinished = [row for row, _ in self._read() if row.status not in SETTLED and row.parent_run is None]
@@ -165,13 +200,16 @@ class Storm:
                 self.told |= {word.removeprefix("id=") for word in ended.err.split() if word.startswith("id=")}
 
     def end(self) -> None:
-        """Bring every run to its end as a person would, and judge."""
-        for _ in range(4):
+        """Bring every run to its end as a person would, and judge. At the end of all times nothing is still to come."""
+        if self.clock is not None:
+            self.clock.set(2 * FURTHEST)
+        for turn in range(6):
             for row, events in self._read():
                 judge.consistent(row, events)
                 if row.status in SETTLED or row.parent_run is not None:
                     continue
-                words = ("approve", row.id, "ok") if '"approval"' in row.waiting else ("resume", row.id)
+                asks = '"approval"' in row.waiting and turn % 2 == 0  # else its deadline may have passed
+                words = ("approve", row.id, "ok") if asks else ("resume", row.id)
                 ended = self.warm.flow(self.root, *words)
                 holds(ended.code in EXPECTED, f"flow {' '.join(words)}: exit {ended.code}: {ended.err}")
         self._judge()
@@ -204,16 +242,20 @@ class Storm:
         ends = Counter(row.status.value for row, _ in runs)
         again = sum(event.kind == "step.interrupted" for _, events in runs for event in events)
         return (
-            f"seed {self.seed}: {self.killed} kills, {self.stopped} stops, {sum(self.commands.values())} commands, "
-            f"{len(runs)} runs {dict(ends)}, {again} attempts cut off"
+            f"seed {self.seed}: {self.killed} kills, {self.stopped} stops, {self._steps()}, "
+            f"{sum(self.commands.values())} commands, {len(runs)} runs {dict(ends)}, {again} attempts cut off"
         )
+
+    def _steps(self) -> str:
+        return f"the clock not set ({refusal()})" if self.clock is None else f"{self.stepped} steps of the clock"
 
 
 def rage(root: Path, folder: Path, kills: int, seed: int) -> Storm:
     """A whole storm. Raises Violation."""
-    warm = Warm(folder)
+    clock = None if refusal() else SetClock(folder)
+    warm = Warm(folder, None if clock is None else clock.environment)
     try:
-        storm = Storm(root, warm, kills, seed)
+        storm = Storm(root, warm, kills, seed, clock)
         storm.begin()
         if storm.broken:
             raise Violation("\n".join(storm.broken))

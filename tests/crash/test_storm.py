@@ -1,4 +1,6 @@
-"""Many processes on one database, killed and stopped at random: no run is executed twice at once, none is lost, all end."""
+"""Many processes on one database, killed and stopped at random, the clock set meanwhile: no run is executed twice at once, none
+is lost, all end.
+"""
 
 import os
 from pathlib import Path
@@ -14,3 +16,5 @@ def test_no_storm_of_kills_makes_executions_overlap_or_loses_a_run(tmp_path: Pat
     storm = rage(tmp_path / "project", tmp_path, KILLS, SEED)
     assert storm.killed >= KILLS
     assert storm.commands["run"] > 5
+    print(storm.figures())
+    assert storm.clock is None or storm.stepped > 5

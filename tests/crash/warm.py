@@ -66,15 +66,19 @@ class Command:
 class Warm:
     """Starts commands. Close it when done."""
 
-    def __init__(self, folder: Path) -> None:
-        """`folder` holds the outputs of commands until they are read."""
+    def __init__(self, folder: Path, env: Mapping[str, str] | None = None) -> None:
+        """`folder` holds the outputs of commands until they are read; `env` is for what is preloaded."""
         self._folder = folder
         self._process = subprocess.Popen(
             [sys.executable, __file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(str(REPOSITORY / room) for room in ("engine", "cli"))},
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(str(REPOSITORY / room) for room in ("engine", "cli")),
+                **(env or {}),
+            },
         )
         self._waiting: list[Command] = []
         self._running: dict[int, Command] = {}

@@ -1,10 +1,12 @@
 """`flow wait RUN…`: wait in silence until runs have ended, or have come to a point."""
 
 from threading import Event
+from time import monotonic
 from typing import Annotated
 
 import typer
 
+from flowstone.clock import MICROSECONDS
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.phase import Phase, phase_of
 from flowstone.journal.states import SETTLED
@@ -35,7 +37,7 @@ def command(
     session: Session = ctx.obj
     limit = None if timeout is None else microseconds("--timeout", timeout)
     ids = list(dict.fromkeys(session.find(form).id for form in runs))
-    in_time = _wait(session, ids, until, None if limit is None else session.clock.now() + limit)
+    in_time = _wait(session, ids, until, None if limit is None else monotonic() + limit / MICROSECONDS)
     rows = [session.store().run(run_id) for run_id in ids]
     if not session.options.quiet:
         for row in rows:
@@ -45,17 +47,17 @@ def command(
     return exit_codes.worst(exit_codes.of_row(row) for row in rows) if in_time else exit_codes.TIMED_OUT
 
 
-def _wait(session: Session, ids: list[str], until: str, deadline: int | None) -> bool:
-    """Wait until every run has come there; False if the deadline came first."""
+def _wait(session: Session, ids: list[str], until: str, deadline: float | None) -> bool:
+    """Wait until every run has come there; False if the deadline came first, by the clock that nobody sets."""
     pause, left = Event(), list(ids)
     while True:
         left = [run_id for run_id in left if not _is_there(session, session.store().run(run_id), until)]
         if not left:
             return True
-        now = session.clock.now()
-        if deadline is not None and now >= deadline:
+        left_over = _PAUSE if deadline is None else deadline - monotonic()
+        if left_over <= 0:
             return False
-        pause.wait(_PAUSE if deadline is None else min(_PAUSE, (deadline - now) / 1_000_000))
+        pause.wait(min(_PAUSE, left_over))
 
 
 def _is_there(session: Session, row: RunRow, until: str) -> bool:

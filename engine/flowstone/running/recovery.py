@@ -24,8 +24,8 @@ def due_runs(store: Store, owners: Owners, workflows: frozenset[str], now: int, 
     for row in _unfinished(store):
         if row.workflow in workflows and (may_be_due(owners, row, now) or _waits_for_the_dead(store, owners, row)):
             ledger = Ledger(store.events(row.id))
-            if (row.owner is not None or has_work(ledger, now, partial(has_news, store, now))) and now >= _not_before(
-                ledger, row
+            if (row.owner is not None or has_work(ledger, now, partial(has_news, store, now))) and not _too_soon(
+                ledger, row, now
             ):
                 found.append(row)
     return sorted(found, key=lambda row: row.updated_at)[:limit]
@@ -58,8 +58,9 @@ def may_be_due(owners: Owners, row: RunRow, now: int) -> bool:
     return row.status is Status.RUNNING and (row.owner is not None or not waits or waits[0]["kind"] == "queue")
 
 
-def _not_before(ledger: Ledger, row: RunRow) -> int:
+def _too_soon(ledger: Ledger, row: RunRow, now: int) -> bool:
     """A run whose process has died before and died again is taken up later each time: 30 s, doubling to 10 min."""
     if not ledger.deaths or row.owner is None:
-        return 0
-    return row.updated_at + min(FIRST_BACKOFF << min(ledger.deaths - 1, 10), LONGEST_BACKOFF)
+        return False
+    since = now - row.updated_at  # less than nothing: the clock was set back, and nobody knows how long it has been
+    return 0 <= since < min(FIRST_BACKOFF << min(ledger.deaths - 1, 10), LONGEST_BACKOFF)

@@ -42,8 +42,7 @@ class Ticking:
 
     async def _tick(self, target: int) -> None:
         try:
-            while self._clock.now() < target:
-                await self._clock.wait(target)
+            await self._clock.wait(target)  # once: until a clock that is set back comes there again, nobody would look for mail
             self._owners.beat()
             await self._writer.keep_logs()
             await self.look()
