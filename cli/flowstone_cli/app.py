@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
-from flowstone.errors import BadData, FlowError, UsageError
+from flowstone.errors import BadData, FlowError, LoadFailed, UsageError
 from flowstone_cli import VERSION, exit_codes
 from flowstone_cli.clean import one_line
 from flowstone_cli.options import Options, shared_parameters
@@ -53,6 +53,7 @@ VERBS = {
     "new": Verb("new", "Make the file of a new workflow.", "Keep"),
     "doctor": Verb("doctor", "Check the installation, the database and the workflows.", "Keep"),
     "backup": Verb("backup", "Copy the database into a new file.", "Keep"),
+    "db": Verb("db", "Bring the database to this version of flow.", "Keep"),
     "delete": Verb("delete", "Delete runs with their journals and output.", "Keep"),
     "prune": Verb("prune", "Delete old runs that have ended.", "Keep"),
     "completion": Verb("completion", "Print the completion script of bash or zsh.", "About"),
@@ -146,10 +147,23 @@ def run(arguments: Sequence[str]) -> int:
         except ClickUsageError as error:
             known = _usage_error(error, arguments)
         options.json = options.json or wants_json(arguments)
+        known.hint = known.hint or _hint(known, arguments, options)
         tell(known, session)  # before the store is closed: it knows how short an id may be
         return exit_codes.of_error(known)
     finally:
         session.close()
+
+
+def _hint(error: FlowError, arguments: Sequence[str], options: Options) -> str | None:
+    """For an error that has no hint of its own: the verb's help for a wrong command, the trace for what has a cause."""
+    if isinstance(error, UsageError):
+        verb = next((argument for argument in arguments if argument in VERBS), None)
+        return f"flow {verb} --help" if verb else "flow --help"
+    if isinstance(error, LoadFailed) and error.__cause__ is not None and not (options.verbose or options.json):
+        from flowstone_cli.typed import again
+
+        return again(arguments, "-v")
+    return None
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
@@ -201,16 +215,40 @@ def _usage_error(error: Any, arguments: Sequence[str]) -> UsageError:
     if looks and type(error).__name__ == "MissingParameter" and "'RUN'" in error.format_message():
         hint = f"{path} @last"
     if type(error).__name__ == "NoSuchOption":
-        close = get_close_matches(error.option_name, [opt for param in context.command.params for opt in param.opts], n=1)
-        if close:
-            hint = f"{path} {close[0]}"
+        hint = _with_the_nearest_option(error, arguments) or hint
         dashed = next((argument for argument in arguments if _is_no_option(argument, error.option_name)), None)
         if dashed is not None:
             import shlex
 
             words = [argument for argument in arguments if argument != dashed]
             hint = f"flow {shlex.join(words)} -- {shlex.quote(dashed)}"
-    return UsageError(error.format_message().rstrip("."), hint=hint)
+            return UsageError(f"{dashed!r} begins with a dash, and was taken for options", hint=hint)
+    return UsageError(_in_plain_words(error), hint=hint)
+
+
+def _in_plain_words(error: Any) -> str:
+    said: str = error.format_message().partition(" (Possible options")[0].rstrip(".")
+    for theirs in ("is not a valid int range", "is not a valid integer range", "is not a valid integer"):
+        said = said.replace(theirs, "is no whole number")
+    return said
+
+
+def _with_the_nearest_option(error: Any, arguments: Sequence[str]) -> str | None:
+    """The command as it was typed, with the option that was probably meant; None if no option is like it."""
+    from flowstone_cli.typed import again
+
+    wrong = error.option_name
+    takes_value = {opt: not param.is_flag for param in error.ctx.command.params for opt in param.opts if opt.startswith("--")}
+    close = get_close_matches(wrong, takes_value, n=1, cutoff=0.7)
+    place = next((place for place, one in enumerate(arguments) if one.partition("=")[0] == wrong), None)
+    if not close or place is None:
+        return None
+    is_whole = not takes_value[close[0]] or "=" in arguments[place] or arguments[place + 1 :]
+    return (
+        again([*arguments[:place], close[0] + arguments[place].removeprefix(wrong), *arguments[place + 1 :]])
+        if is_whole
+        else None
+    )
 
 
 def _is_no_option(argument: str, option: str) -> bool:

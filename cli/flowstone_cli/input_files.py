@@ -167,18 +167,18 @@ def _file(name: str) -> bytes:
         # so that a shell's <(command) works.
         descriptor = os.open(Path(name), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
-        raise NotFound(f"there is no file {shown}", hint=f"ls {Path(name).parent}") from None
+        raise NotFound(f"there is no file {shown}", hint=f"ls {shlex.quote(str(Path(name).parent))}") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise NotFound(f"{shown} cannot be read: {reason}") from None
+        raise NotFound(f"{shown} cannot be read: {reason}", hint=f"ls -l {shlex.quote(name)}") from None
     try:
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            raise BadData(f"{shown} is a folder, not a file")
+            raise BadData(f"{shown} is a folder, not a file", hint=f"ls {shlex.quote(name)}")
         os.set_blocking(descriptor, True)
         with open(descriptor, "rb", closefd=False) as file:
             return file.read(LARGEST + 1)
     except OSError as error:
-        raise StorageFailed(f"{shown} cannot be read: {error.strerror}") from error
+        raise StorageFailed(f"{shown} cannot be read: {error.strerror}", hint=f"ls -l {shlex.quote(name)}") from error
     finally:
         os.close(descriptor)
 

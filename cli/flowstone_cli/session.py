@@ -221,7 +221,7 @@ class Session:
             raise UsageError(refusal, hint=hint)
         self.tell(f"{one_line(question)} [y/N] ")
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            raise UsageError("nothing was done")
+            raise UsageError("nothing was done", hint=hint)
 
     def who(self) -> str:
         """Who acts, as it is audited: JSON text."""

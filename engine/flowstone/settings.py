@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from flowstone.errors import BadSettings
@@ -165,7 +166,7 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise BadSettings(f"cannot read {path}: {error.strerror}") from error
+        raise BadSettings(f"cannot read {path}: {error.strerror}", hint=f"ls -l {quote(str(path))}") from error
     except UnicodeDecodeError as error:
         raise BadSettings(f"{path} is not UTF-8: byte {error.start} does not fit") from error
 
@@ -186,7 +187,7 @@ def _from_file(path: Path, start: Path) -> dict[str, _Given]:
         table, header = table["tool"]["flow"], "tool.flow"
     shown = str(path.relative_to(start) if path.is_relative_to(start) else path)
     if not isinstance(table, dict):
-        raise BadSettings(f"[{header}] in {shown} takes a table, not {table!r}")
+        raise BadSettings(f"[{header}] in {shown} takes a table, not {table!r}", hint="flow help environment")
     text = _text(path)
     return {name: _given(name, value, _place(shown, text, header, name), path.parent) for name, value in table.items()}
 
@@ -227,8 +228,9 @@ def _given(name: str, value: Any, origin: str, folder: Path) -> _Given:
     key = _KEYS.get(name)
     if key is None:
         close = get_close_matches(name.lower().replace("-", "_"), _KEYS, n=1)
-        hint = f'did you mean "{close[0]}"?' if close else f"known keys: {', '.join(_KEYS)}"
-        raise BadSettings(f'{origin}: unknown key "{name}"', hint=hint)
+        meant = f'; did you mean "{close[0]}"?' if close else ""
+        known = () if close else (f"known keys: {', '.join(_KEYS)}",)
+        raise BadSettings(f'{origin}: unknown key "{name}"{meant}', hint="flow help environment", details=known)
     if not key.fits(value):
-        raise BadSettings(f'{origin}: "{name}" takes {key.takes}, not {value!r}')
+        raise BadSettings(f'{origin}: "{name}" takes {key.takes}, not {value!r}', hint="flow help environment")
     return _Given(folder / Path(value).expanduser() if key.path else value, origin, folder)

@@ -72,6 +72,7 @@ def test_an_unknown_verb_names_the_nearest(project):
 def test_text_that_looks_like_an_option_gets_its_dashes(project):
     assert "try: flow approve k7f -- '-looks fine'" in project.flow("approve", "k7f", "-looks fine").err
     assert "try: flow approve k7f -- -ok" in project.flow("approve", "k7f", "-ok").err
+    assert "error: '-ok' begins with a dash" in project.flow("approve", "k7f", "-ok").err
     assert "--input" in project.flow("run", "hello", "--inptu", "x").err
 
 

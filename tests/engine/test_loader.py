@@ -148,7 +148,8 @@ def test_an_unknown_name_is_answered_with_near_ones_and_the_broken_files(write: 
     write("good.py", WORKFLOW.format(name="checkout", value=1))
     with pytest.raises(NotFound) as caught:
         Index(folder).find("chekout")
-    assert caught.value.hint == 'did you mean "checkout"?'
+    assert caught.value.message.endswith('; did you mean "checkout"?')
+    assert caught.value.hint == "flow show checkout"
     assert caught.value.details == (f"{folder}/broken.py:1: SyntaxError: invalid syntax",)
 
 

@@ -44,7 +44,7 @@ def command(
         if of_workflows:
             rows = _rows(session, what, ended=all, since=since)
         elif all or since is not None:
-            raise UsageError("--all and --since choose among runs: leave RUN out, or give a workflow")
+            raise UsageError("--all and --since choose among runs: leave RUN out, or give a workflow", hint=f"flow check {what}")
         else:
             rows = [session.find(str(what))]
         found = _checked(session, library, rows)
@@ -152,7 +152,7 @@ def _workflow(library: "Library", name: str) -> dict[str, Any] | None:
     loaded = library.load(name)
     definition = definition_of(loaded)
     if not isinstance(definition, WorkflowDefinition):
-        raise LoadFailed(f"{name} is not a workflow")
+        raise LoadFailed(f"{name} is not a workflow", hint="flow list")
     shape_of(definition)
     if isinstance(loaded, Graph):
         _require_functions(loaded.model, library)

@@ -13,6 +13,7 @@ from flowstone_cli.clean import one_line
 from flowstone_cli.parameters import Runs
 from flowstone_cli.render.text import count, line, size, tsv
 from flowstone_cli.session import Session
+from flowstone_cli.typed import again
 
 
 class Doomed(NamedTuple):
@@ -41,7 +42,7 @@ def command(
     doomed = weighed(session, wanted)
     if not yes:
         words = f"{count(len(doomed), 'run')} ({size(sum(one.bytes for one in doomed))})"
-        session.ask(f"delete {words} for good?", f"{words} would be deleted: say --yes", "flow delete RUN... --yes")
+        session.ask(f"delete {words} for good?", f"{words} would be deleted: say --yes", again(session.arguments, "--yes"))
     return carry_out(session, doomed, "delete")
 
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flowstone.errors import StorageFailed, UsageError
+from flowstone.errors import StorageFailed
 from flowstone_cli import json_text
 from flowstone_cli.parameters import Run
 from flowstone_cli.session import Session
+from flowstone_cli.typed import unknown_choice
 from flowstone_cli.view import RunView
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def command(
     """
     session: Session = ctx.obj
     if format not in FORMATS:
-        raise UsageError(f"--format takes {', '.join(FORMATS)}; not {format}")
+        raise unknown_choice(session.arguments, "--format", format, list(FORMATS))
     view = session.view(session.find(run), session.out)
     pieces = FORMATS[format](view, session)
     if output != "-":

@@ -53,7 +53,7 @@ def _dry_run(session: Session, row: RunRow, events: list[Event], step: str) -> i
     from flowstone_cli.render import kept
 
     ledger = Ledger(events)
-    point = fork_point(ledger, step)
+    point = fork_point(ledger, step, row.id)
     copied = kept_keys(ledger, point)
     again = [key for key, operation in ledger.operations.items() if operation.of_body and key not in copied]
     out = session.out

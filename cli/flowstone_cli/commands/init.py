@@ -3,6 +3,7 @@
 import os
 from importlib.resources import files
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -40,7 +41,7 @@ def template(name: str) -> str:
 def refuse_taken(path: Path) -> None:
     """Raise StorageFailed if something lies there, a broken link too."""
     if path.exists() or path.is_symlink():
-        raise StorageFailed(f"{path} is there already: nothing was made", hint=f"ls -l {path}")
+        raise StorageFailed(f"{path} is there already: nothing was made", hint=f"ls -l {quote(str(path))}")
 
 
 def make(path: Path, text: str) -> None:
@@ -50,7 +51,7 @@ def make(path: Path, text: str) -> None:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "w", encoding="utf-8") as file:  # noqa: PTH123
             file.write(text)
     except OSError as error:
-        raise StorageFailed(f"{path} cannot be made: {error.strerror}", hint=f"ls -ld {path.parent}") from error
+        raise StorageFailed(f"{path} cannot be made: {error.strerror}", hint=f"ls -ld {quote(str(path.parent))}") from error
 
 
 def tell(session: Session, made: list[Path], verb: str) -> None:

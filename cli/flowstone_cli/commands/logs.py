@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -15,6 +16,7 @@ from flowstone_cli import json_text
 from flowstone_cli.parameters import Run
 from flowstone_cli.render.logs import Line, Lines, People, document, piped
 from flowstone_cli.session import Session
+from flowstone_cli.typed import again, json_or_lines, unknown_choice
 
 
 def command(
@@ -42,11 +44,12 @@ def command(
     """
     session: Session = ctx.obj
     if stream not in (None, "out", "err"):
-        raise UsageError(f"--stream takes out or err; not {stream}")
+        raise unknown_choice(session.arguments, "--stream", stream, ("out", "err"))
     if session.options.json and (follow or jsonl):
-        raise UsageError("--json is one document: -f goes with --jsonl, which prints an object per line")
+        raise json_or_lines(session.arguments)
     if follow and failed:
-        raise UsageError("--failed shows attempts that have ended: it does not go with -f")
+        hint = again(session.arguments, without=("-f", "--follow"))
+        raise UsageError("--failed shows attempts that have ended: it does not go with -f", hint=hint)
     row = session.find(run)
     events = session.store().events(row.id) if step is not None or failed else []
     wanted = _Wanted(
@@ -125,5 +128,5 @@ def _sources(text: str, events: Sequence[Event], run: str) -> tuple[frozenset[st
         if keys:
             return frozenset(keys), attempt
     close = get_close_matches(text, [one for key, name in names.items() for one in (key, label_of(key), name)], n=1)
-    hint = f"flow logs {run} {close[0]}" if close else f"flow status {run}"
+    hint = f"flow logs {run} {quote(close[0])}" if close else f"flow status {run}"
     raise NotFound(f"run {run} has no step {text!r}", hint=hint, details=list(names)[:10])

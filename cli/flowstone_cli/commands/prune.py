@@ -11,6 +11,7 @@ from flowstone_cli.commands.delete import Family, carry_out, weighed
 from flowstone_cli.parameters import microseconds
 from flowstone_cli.render.text import count, size
 from flowstone_cli.session import Session
+from flowstone_cli.typed import again, unknown_choice
 
 _STATUSES = tuple(status.value for status in SETTLED)
 
@@ -39,7 +40,7 @@ def command(
     if older is None and status is None and keep is None:
         raise UsageError("say which runs: --older, --status or --keep", hint="flow prune --older 30d --dry-run")
     if status is not None and status not in _STATUSES:
-        raise UsageError(f"--status takes {', '.join(sorted(_STATUSES))}; not {status}")
+        raise unknown_choice(session.arguments, "--status", status, sorted(_STATUSES))
     age = None if older is None else microseconds("--older", older)
     if session.is_fresh:
         return carry_out(session, [], "prune", dry_run=True)
@@ -48,7 +49,9 @@ def command(
     if doomed and not (yes or dry_run):
         words = f"{count(len(doomed), 'run')} ({size(sum(one.bytes for one in doomed))})"
         session.ask(
-            f"delete {words} for good?", f"{words} would be deleted: say --yes, or --dry-run to see them", "flow prune --yes"
+            f"delete {words} for good?",
+            f"{words} would be deleted: say --yes, or --dry-run to see them",
+            again(session.arguments, "--yes"),
         )
     return carry_out(session, doomed, "prune", dry_run=dry_run, vacuum=vacuum)
 

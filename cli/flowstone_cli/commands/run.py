@@ -12,6 +12,7 @@ from flowstone_cli.parameters import Input as InputFiles
 from flowstone_cli.parameters import Key, NoWait, Set, SetStr, Wait
 from flowstone_cli.render.text import count
 from flowstone_cli.session import Session
+from flowstone_cli.typed import again
 
 if TYPE_CHECKING:
     from flowstone_cli.acting import Acting
@@ -38,12 +39,17 @@ def command(
     is printed.
     """
     session: Session = ctx.obj
-    given = input_files.read(input, set, set_str, session.arguments)
+    try:
+        given = input_files.read(input, set, set_str, session.arguments)
+    except BadData as error:
+        error.hint = error.hint or f"flow show {name}"
+        raise
     from flowstone_cli.acting import Acting, park_after
 
     limit = park_after(wait, no_wait)
     if detach and (wait or no_wait):
-        raise UsageError("--detach waits for nothing: leave --wait and --no-wait out")
+        hint = again(session.arguments, without=("--wait", "--no-wait"))
+        raise UsageError("--detach waits for nothing: leave --wait and --no-wait out", hint=hint)
     with Acting(session, "create") as acting:
         try:
             started = acting.engine.start(name, given.value, key=key, detach=detach, start=start)

@@ -1,12 +1,11 @@
 """`flow runs`: the runs of this database, newest first."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from flowstone.errors import UsageError
 from flowstone.journal.documents import runs_document
 from flowstone.journal.phase import Phase, phase_of, row_waits
 from flowstone.journal.states import Status
@@ -15,6 +14,7 @@ from flowstone_cli import json_text
 from flowstone_cli.parameters import instant_since, microseconds
 from flowstone_cli.render import runs
 from flowstone_cli.session import Session
+from flowstone_cli.typed import unknown_choice
 
 _WAITS = ("approval", "suspend", "sleep", "retry", "child", "function", "resolve", "queue")
 
@@ -66,13 +66,13 @@ class Sieve:
     min_duration: str | None
     grep: str | None
 
-    def tests(self, now: int) -> list[Callable[[RunRow], bool]]:
+    def tests(self, now: int, arguments: Sequence[str]) -> list[Callable[[RunRow], bool]]:
         """What a row has to pass. Raises UsageError for what cannot be understood."""
         tests: list[Callable[[RunRow], bool]] = []
         if self.waiting_for is not None:
             kind = self.waiting_for
             if kind not in _WAITS:
-                raise UsageError(f"--waiting-for takes {', '.join(_WAITS)}; not {kind}")
+                raise unknown_choice(arguments, "--waiting-for", kind, _WAITS)
             tests.append(lambda row: any(wait["kind"] == kind for wait in row_waits(row)))
         if self.since is not None:
             begun = instant_since(self.since, now)
@@ -97,10 +97,10 @@ def _found(
     session: Session, workflow: str | None, status: str | None, key: str | None, sieve: Sieve, limit: int | None
 ) -> tuple[list[RunRow], int]:
     """The rows to show, and how many there are in all."""
-    tests = sieve.tests(session.clock.now())
+    tests = sieve.tests(session.clock.now(), session.arguments)
     known = [one.value for one in (*Status, *Phase)]
     if status is not None and status not in known:
-        raise UsageError(f"--status takes {', '.join(dict.fromkeys(known))}; not {status}")
+        raise unknown_choice(session.arguments, "--status", status, list(dict.fromkeys(known)))
     stored = Status(status) if status in [one.value for one in Status] else None
     if status is not None and stored is None:
         tests.append(lambda row: phase_of(row, session.life(row)) == status)

@@ -52,7 +52,8 @@ def _check_graph(graph: str, name: str, others: list[str]) -> None:
     if graph not in ("mermaid", "dot"):
         raise UsageError(f"--graph {graph}: the kinds of chart are mermaid and dot", hint=f"flow show {name} --graph mermaid")
     if others:
-        raise UsageError(f"--graph prints a chart and {others[0]} something else: give one of them")
+        said = f"--graph prints a chart and {others[0]} something else: give one of them"
+        raise UsageError(said, hint=f"flow show {name} --graph {graph}")
 
 
 def _chart(kind: str, name: str, plan: "Plan", model: "Model | None") -> str:
@@ -85,7 +86,7 @@ def _read(session: Session, name: str) -> "tuple[dict[str, Any], Plan, Model | N
         loaded = library.load(name)
         definition = definition_of(loaded)
         if not isinstance(definition, WorkflowDefinition):
-            raise LoadFailed(f"{name} is not a workflow")
+            raise LoadFailed(f"{name} is not a workflow", hint="flow list")
         shape = shape_of(definition)
         fits = shape.schema()
         version = library.version(name).hash

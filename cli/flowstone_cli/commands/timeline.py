@@ -10,6 +10,7 @@ from flowstone.journal.events import Event
 from flowstone_cli import json_text
 from flowstone_cli.parameters import At, Run
 from flowstone_cli.session import Session
+from flowstone_cli.typed import again, json_or_lines, unknown_choice
 
 if TYPE_CHECKING:
     from flowstone_cli.render.timeline import Look
@@ -55,11 +56,12 @@ def command(
 
     session: Session = ctx.obj
     if only not in (None, *_ONLY):
-        raise UsageError(f"--only takes {', '.join(_ONLY)}; not {only}")
+        raise unknown_choice(session.arguments, "--only", str(only), _ONLY)
     if session.options.json and (follow or jsonl):
-        raise UsageError("--json is one document: -f goes with --jsonl, which prints an object per line")
+        raise json_or_lines(session.arguments)
     if follow and (at is not None or until is not None):
-        raise UsageError("-f shows what is to come: it goes with neither --at nor --to")
+        hint = again(session.arguments, without=("-f", "--follow"))
+        raise UsageError("-f shows what is to come: it goes with neither --at nor --to", hint=hint)
     row = session.find(run)
     if follow or jsonl:
         from flowstone_cli.commands.timeline_follow import follow_run
@@ -72,10 +74,14 @@ def command(
         from flowstone.journal.points import event_number
 
         seen = view.events[: event_number(at, view.events, view.id) + 1]
+    look = Look(all, only, step, expand, *_window(since, until, view))
     if session.options.json:
-        from flowstone.journal.timeline import timeline_document
+        from flowstone.journal.timeline import span_document, spans, timeline_document
+        from flowstone_cli.render import timeline
 
-        out.write(json_text.document(timeline_document(row, view.ledger, seen, life=view.life, now=view.now)))
+        document = timeline_document(row, view.ledger, seen, life=view.life, now=view.now)
+        document["attempts"] = [span_document(span) for span in timeline.shown(view, spans(seen), look)]
+        out.write(json_text.document(document))
     elif events:
         from flowstone_cli.render import events as journal
 
@@ -87,7 +93,6 @@ def command(
         known = state_at(row, view.events, seen[-1].n)
         out.write(state.people(known, row.workflow, view.id, view.events, out, pointer=True))
     else:
-        look = Look(all, only, step, expand, *_window(since, until, view))
         _write(session, view, seen, look)
     return 0
 

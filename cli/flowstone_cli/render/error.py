@@ -50,8 +50,13 @@ def document(error: FlowError) -> str:
         message += ": " + "; ".join(detail.strip() for detail in error.details)
     code = exit_codes.of_error(error)
     return json_text.document(
-        {"schema": "flow.error/1", "code": code, "kind": error.kind, "message": message, "hint": error.hint}
+        {"schema": "flow.error/1", "code": code, "kind": error.kind, "message": message, "hint": hint_of(error)}
     )
+
+
+def hint_of(error: FlowError) -> str:
+    """What to type next: the error's own hint, else the page of its exit code."""
+    return error.hint or f"flow help {exit_codes.of_error(error)}"
 
 
 def lines(error: FlowError, stream: Stream) -> str:
@@ -59,9 +64,7 @@ def lines(error: FlowError, stream: Stream) -> str:
     text = stream.paint("error:", "error") + " " + clean(error.message).replace("\n", "\n  ") + "\n"
     for detail in error.details:
         text += "  " + clean(detail).replace("\n", "\n    ") + "\n"
-    if error.hint:
-        said = "  " if error.hint.startswith("did you mean ") else "  try: "
-        text += said + one_line(error.hint) + "\n"
+    text += f"  try: {one_line(hint_of(error))}\n"
     unsaved = getattr(error, "unsaved", None)
     if unsaved:
         text += "  the result that could not be recorded:\n  " + clean(unsaved) + "\n"

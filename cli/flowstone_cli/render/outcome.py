@@ -95,6 +95,8 @@ def _wait(wait: Wait, view: RunView, stream: Stream) -> str:
             made = line(stream, "  " + left("gate", 9), left(f"{verb}: {wait['reason']}", 25), _deadline(wait, view.now))
             if wait["message"]:
                 made += field(stream, "asks", wait["message"], whole=True)
+            who = _who_may_answer(wait, view)
+            made += field(stream, "who", who, whole=True) if who else ""
             asked = _asked(wait["schema"])
             return made + (field(stream, "answer", asked, whole=True) if asked else "")
         case "suspend":
@@ -109,6 +111,15 @@ def _wait(wait: Wait, view: RunView, stream: Stream) -> str:
             words = name if wait["kind"] == "sleep" else f"{name}, attempt {wait['round']}"
             return line(stream, "  " + left("timer", 9), left(words, 25), f" due {due}")
     return field(stream, "waits", f"for {wait['kind']} {wait['reason'] or ''}".rstrip(), whole=True)
+
+
+def _who_may_answer(wait: Wait, view: RunView) -> str:
+    """Whose answer the gate's policy takes; empty for anybody's."""
+    opened = view.ledger.operations[str(wait["step"])].opened
+    told = {"owner": f"only {view.row.user}, who started the run", "not-initiator": f"not {view.row.user}, who started the run"}
+    said = [told.get(opened.get("approvers") or "", "")]
+    said += [f"only the scope {opened['scope']}: see [approvers] in flow.toml"] if opened.get("scope") else []
+    return "; ".join(part for part in said if part)
 
 
 def _deadline(wait: Wait, now: int) -> str:

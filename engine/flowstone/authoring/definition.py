@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, TypeVarTuple, Unpack, overload
 
 from flowstone.errors import FlowMisuse, UsageError
@@ -112,9 +113,13 @@ def require_entry(workflow: WorkflowDefinition, node: str | None) -> None:
     if node is None or node in workflow.entries:
         return
     if not workflow.entries:
-        raise UsageError(f"{workflow.name} is no graph: its runs begin at its first line", hint=f"flow show {workflow.name}")
+        raise UsageError(
+            f"{workflow.name} is no graph: its runs begin at its first line", hint=f"flow show {quote(workflow.name)}"
+        )
     entries = ", ".join(f'"{entry}"' for entry in workflow.entries)
-    raise UsageError(f'"{node}" is no entry of {workflow.name}; a run begins at {entries}', hint=f"flow show {workflow.name}")
+    raise UsageError(
+        f'"{node}" is no entry of {workflow.name}; a run begins at {entries}', hint=f"flow show {quote(workflow.name)}"
+    )
 
 
 def definition_of(function: object) -> StepDefinition | WorkflowDefinition | None:

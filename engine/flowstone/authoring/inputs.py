@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import typing
 from collections.abc import Callable
+from shlex import quote
 from typing import Any, is_typeddict
 
 from flowstone.authoring.definition import WorkflowDefinition
@@ -38,7 +39,8 @@ def shape_of(definition: WorkflowDefinition) -> InputShape:
     hints = _hints(function)
     for parameter in parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise FlowMisuse(f"the workflow {definition.name} takes {parameter}: its input has named fields only")
+            said = f"the workflow {definition.name} takes {parameter}: its input has named fields only"
+            raise FlowMisuse(said, hint="name each parameter, or take one that is the whole input")
     if len(parameters) == 1:
         annotation = hints.get(parameters[0].name, UNANNOTATED)
         if is_whole(annotation):
@@ -68,7 +70,7 @@ def bind(definition: WorkflowDefinition, data: Any, *, where: str) -> tuple[tupl
         return (fits(data, shape.whole, where=where),), {}
     if not shape.names:
         if data not in (None, {}):
-            raise BadData(f"{definition.name} takes no input", hint=f"flow run {definition.name}")
+            raise BadData(f"{definition.name} takes no input", hint=f"flow run {quote(definition.name)}")
         return (), {}
     model = fits({} if data is None else data, shape.fields, where=where)
     return (), {name: getattr(model, name) for name in shape.names}

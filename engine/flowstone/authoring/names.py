@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from flowstone.errors import LoadFailed, NotFound
@@ -154,7 +155,8 @@ class Index:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise LoadFailed(f"cannot read the folder {self.folder}: {error.strerror}") from error
+            said = f"cannot read the folder {self.folder}: {error.strerror}"
+            raise LoadFailed(said, hint=f"ls -ld {quote(str(self.folder))}") from error
         packages = [path for path in paths if (path / "__init__.py").is_file()]
         files = [path for path in paths if (path.suffix == ".py" or path.name.endswith(GRAPH_FILES)) and path.is_file()]
         hidden = [path for path in files if path.with_suffix("") in packages]
@@ -222,16 +224,17 @@ class Index:
             raise LoadFailed(f'the {what} "{name}" is defined {len(found)} times: {places}', hint="give all but one another name")
         for file in scans:
             if file.error and _seems_to_define(file.file, name):
-                raise LoadFailed(f'cannot load the {what} "{name}": {file}')
+                raise LoadFailed(f'cannot load the {what} "{name}": {file}', hint="flow list")
         close = get_close_matches(name, sorted({one.name for one in known}), n=3)
-        if close:
-            hint = "did you mean " + " or ".join(f'"{one}"' for one in close) + "?"
-        elif known:
-            hint = "flow list"
+        meant = "; did you mean " + " or ".join(f'"{one}"' for one in close) + "?" if close else ""
+        if what == "step":
+            hint = f"put a function with @step into a file in {self.folder}"
+        elif close:
+            hint = f"flow show {quote(close[0])}"
         else:
-            hint = f"put a function with @{what} into a file in {self.folder}"
+            hint = "flow list" if known else "flow new hello"
         broken = [str(file) for file in scans if file.error]
-        raise NotFound(f'no {what} "{name}" in {self.folder}', hint=hint, details=broken)
+        raise NotFound(f'no {what} "{name}" in {self.folder}{meant}', hint=hint, details=broken)
 
 
 def _seems_to_define(path: Path, name: str) -> bool:

@@ -13,17 +13,20 @@ from flowstone.journal.ledger import Ledger
 from flowstone.journal.states import StepStatus
 
 
-def cut_at(ledger: Ledger, step: str | None) -> dict[str, Any]:
+def cut_at(ledger: Ledger, step: str | None, run: str = "RUN") -> dict[str, Any]:
     """The cut at the step of that key; with None, where the run ended: all is kept but what its end put down.
 
     Plain data, as run.reopened carries it: `n`, the first event that is not kept; `late`, completions after it that are;
-    `keep` and `again`, keys of the undo that are kept and begun again. Raises NotFound for a key that the run has not reached.
+    `keep` and `again`, keys of the undo that are kept and begun again. Raises NotFound for a key that the run has not reached;
+    `run` is the id that its hint names.
     """
     if step is None:
         return {"step": None, "n": ledger.ending_n or ledger.count, "late": [], "keep": [], "again": []}
     operation = ledger.operations.get(step)
     if operation is None or not operation.of_body:
-        raise NotFound(f'the run has not reached a step "{step}"', details=list(ledger.operations)[:20])
+        raise NotFound(
+            f'the run has not reached a step "{step}"', details=list(ledger.operations)[:20], hint=f"flow status {run}"
+        )
     # A step of a cleanup was asked for because of the cancel, which a run that is open again has not had.
     point = min([operation.asked_n, *(event.n for event in ledger.completions if event.kind == Kind.RUN_CANCELLING)])
     late = [

@@ -30,8 +30,9 @@ _COPIED = frozenset(
 )
 
 
-def fork_point(ledger: Ledger, step: str) -> int:
-    """The first event that a fork at the step of that key does not keep. Raises NotFound for a key that was not reached.
+def fork_point(ledger: Ledger, step: str, run: str = "RUN") -> int:
+    """The first event that a fork at the step of that key does not keep. Raises NotFound for a key that was not reached;
+    `run` is the id that its hint names.
 
     A step before it that has been undone moves it there: its effect is gone, so it has to run again, and all that followed. So
     does a cancel, which the new run has not had.
@@ -39,7 +40,7 @@ def fork_point(ledger: Ledger, step: str) -> int:
     operation = ledger.operations.get(step)
     if operation is None or not operation.of_body:
         reached = [key for key, one in ledger.operations.items() if one.of_body]
-        raise NotFound(f'the run has not reached a step "{step}"', details=reached[:20])
+        raise NotFound(f'the run has not reached a step "{step}"', details=reached[:20], hint=f"flow status {run}")
     undone = [
         one.asked_n
         for one in ledger.operations.values()

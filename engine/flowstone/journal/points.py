@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 from difflib import get_close_matches
+from shlex import quote
 
 from flowstone.clock import from_datetime, to_rfc3339
 from flowstone.errors import NotFound, UsageError
@@ -121,7 +122,9 @@ def _of_step(text: str, events: Sequence[Event], run: str) -> tuple[list[Span], 
         if len(keys) == 1:
             return by_key[keys[0]], number
         if keys:
-            raise NotFound(f"{name!r} names {len(keys)} steps of run {run}; give the whole key", details=keys)
+            raise NotFound(
+                f"{name!r} names {len(keys)} steps of run {run}; give the whole key", hint=_all_events(run), details=keys
+            )
     close = get_close_matches(text, [name for key in by_key for name in (key, label_of(key))], n=1)
     meant = f"; did you mean {close[0]}?" if close else ""
     raise NotFound(f"run {run} has no step {text!r}{meant}", hint=_all_events(run), details=list(by_key)[:10])
@@ -146,7 +149,9 @@ def _attempt(of_step: Sequence[Span], number: int | None, text: str, run: str) -
         if span.attempt == number:
             return span
     step = label_of(of_step[0].step)
-    raise NotFound(f"run {run} has no attempt {text}; {step} has {len(of_step)}", hint=f"flow timeline {run} --step {step}")
+    raise NotFound(
+        f"run {run} has no attempt {text}; {step} has {len(of_step)}", hint=f"flow timeline {run} --step {quote(step)}"
+    )
 
 
 def _all_events(run: str) -> str:

@@ -4,6 +4,7 @@ Works from the journal alone, without the author's code. `decide` is called unde
 """
 
 import difflib
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -91,12 +92,19 @@ def _hint(run: RunRow, reason: str, open_names: Sequence[str], verb: str) -> str
     if close:
         return f"flow {verb} {run.id} {_typed(close[0])}"
     if len(open_names) == 1:
-        return f'flow {verb} {run.id} {_typed(open_names[0])} --comment "{reason}"'
+        return f"flow {verb} {run.id} {_typed(open_names[0])} --comment {_quoted(reason)}"
     return f"flow status {run.id}"
 
 
 def _typed(name: str) -> str:
-    return name if name.replace("-", "").replace("_", "").replace("#", "").isalnum() else f'"{name}"'
+    """A name as an argument; one that looks like an option after `--`."""
+    plain = name.replace("-", "").replace("_", "").replace("#", "").isalnum() and not name.startswith("#")
+    return ("-- " if name.startswith("-") else "") + (name if plain else _quoted(name))
+
+
+def _quoted(text: str) -> str:
+    """Text in quotes in which a shell changes nothing."""
+    return f'"{text}"' if not set(text) & set('"$`\\!') else shlex.quote(text)
 
 
 def decide(word: Word, run: RunRow, events: Sequence[Event], now: int, scopes: Mapping[str, Sequence[str]]) -> list[Draft]:
@@ -108,15 +116,15 @@ def decide(word: Word, run: RunRow, events: Sequence[Event], now: int, scopes: M
     opened, number = gate.opened, gate.last.number
     name = typed_name(gate.key, gate.name)
     if gate.completion is not None:
-        return _again(word, name, gate.completion.body(), gate.completion.at, "outcome", opened["schema"])
+        return _again(word, run, name, gate.completion.body(), gate.completion.at, "outcome", opened["schema"])
     if gate.answer is not None and gate.answer.attempt == number:
-        return _again(word, name, gate.answer.body(), gate.answer.at, "decision", opened["schema"])
+        return _again(word, run, name, gate.answer.body(), gate.answer.at, "decision", opened["schema"])
     if run.status in SETTLED:
         raise AlreadyAnswered(f'the gate "{name}" is closed: run {run.id} is {run.status}', hint=f"flow status {run.id}")
     deadline: int | None = opened["deadline"]
     if deadline is not None and now >= deadline:
         raise AlreadyAnswered(f'the gate "{name}" expired at {to_rfc3339(deadline)}', hint=f"flow resume {run.id}")
-    refuse_by_policy(opened, name, word.by, run.user, scopes)
+    refuse_by_policy(opened, name, word.by, run.user, scopes, hint=f"flow status {run.id}")
     data = word.data
     if word.yes:
         data = filled(data, opened["schema"])
@@ -147,13 +155,15 @@ def early_word(word: Word, run: RunRow, events: Sequence[Event], reason: str, sc
     key = key_of("approve:", "", name, int(occurrence))
     before = Ledger(events).early.get(key)
     if before is not None:
-        return _again(word, reason, before.body(), before.at, "decision", None)
+        return _again(word, run, reason, before.body(), before.at, "decision", None)
     mine = sorted(scope for scope, users in scopes.items() if word.by["user"] in users)
     said = body_text(name=name, decision=word.decision, data=word.data, comment=word.comment, by=word.by, scopes=mine)
     return [Draft(Kind.GATE_ANSWERED, key, 1, said)]
 
 
-def _again(word: Word, name: str, body: Mapping[str, Any], at: int, field: str, schema: Mapping[str, Any] | None) -> list[Draft]:
+def _again(
+    word: Word, run: RunRow, name: str, body: Mapping[str, Any], at: int, field: str, schema: Mapping[str, Any] | None
+) -> list[Draft]:
     outcome = body[field]
     same_data = word.data is None or body["data"] in (word.data, filled(word.data, schema))
     if outcome == word.decision and (not word.yes or same_data):
@@ -161,18 +171,28 @@ def _again(word: Word, name: str, body: Mapping[str, Any], at: int, field: str, 
     by = (body.get("by") or {}).get("user")
     when = to_rfc3339(body.get("at") or at)
     what = outcome if outcome != word.decision else f"{outcome} with other data"
-    raise AlreadyAnswered(f'the gate "{name}" was {what} at {when}' + (f" by {by}" if by else ""))
+    said = f'the gate "{name}" {"" if what == "expired" else "was "}{what} at {when}' + (f" by {by}" if by else "")
+    raise AlreadyAnswered(said, hint=f"flow status {run.id}")
 
 
 def refuse_by_policy(
-    opened: Mapping[str, Any], name: str, by: Mapping[str, Any], initiator: str, scopes: Mapping[str, Sequence[str]]
+    opened: Mapping[str, Any],
+    name: str,
+    by: Mapping[str, Any],
+    initiator: str,
+    scopes: Mapping[str, Sequence[str]],
+    *,
+    hint: str | None = None,
 ) -> None:
-    """Raise NotAllowed if the gate's policy does not take an answer from `by`."""
+    """Raise NotAllowed if the gate's policy does not take an answer from `by`. `hint`: the command that says who may."""
     user, policy, scope = by["user"], opened["approvers"], opened["scope"]
     if policy == "owner" and user != initiator:
-        raise NotAllowed(f'the gate "{name}" takes an answer only from {initiator}, who started the run; you are {user}')
+        raise NotAllowed(
+            f'the gate "{name}" takes an answer only from {initiator}, who started the run; you are {user}', hint=hint
+        )
     if policy == "not-initiator" and user == initiator:
-        raise NotAllowed(f'the gate "{name}" takes no answer from {initiator}, who started the run; somebody else must answer')
+        said = f'the gate "{name}" takes no answer from {initiator}, who started the run; somebody else must answer'
+        raise NotAllowed(said, hint=hint)
     if scope is not None and user not in scopes.get(scope, ()):
         raise NotAllowed(
             f'the gate "{name}" takes an answer only from the scope "{scope}", which {user} is not in',

@@ -37,7 +37,7 @@ class Forking:
         """Create the fork, owned by this process. Raises NotFound (no such step), BadData, Diverged."""
         events = self.store.events(row.id)
         ledger = Ledger(events)
-        point = fork_point(ledger, step)
+        point = fork_point(ledger, step, row.id)
         data = ledger.created["input"] if data is UNCHANGED else data
         program = self.program(row, data)
         by = who() | {"user": user}
@@ -54,7 +54,7 @@ class Forking:
         drafts = [*begin, *copied(events, ledger, point)]
         now = self.clock.now()
         numbered = [Event(n, now, *draft) for n, draft in enumerate(drafts)]
-        replayed_body(new.id, Ledger(numbered), program, self.log, "fork", of=row.id).close()
+        replayed_body(new.id, Ledger(numbered), program, self.log, of=row.id).close()
         summary = summary_of(Index().after(drafts))
         audit = AuditNote("fork", json.dumps(by))
         return self.store.create(new, drafts, source=program.source, audit=audit, summary=summary)

@@ -24,7 +24,7 @@ class Programs:
         """The definition of a workflow. Raises NotFound, LoadFailed."""
         definition = definition_of(self.library.load(workflow))
         if not isinstance(definition, WorkflowDefinition):
-            raise LoadFailed(f"{workflow} is not a workflow")
+            raise LoadFailed(f"{workflow} is not a workflow", hint="flow list")
         return definition
 
     def source(self, workflow: str) -> Source:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from flowstone.errors import FlowError, NotAllowed, StorageFailed
@@ -124,7 +125,8 @@ class Database:
     def _refuse_another_file(self) -> None:
         if identity(self._path) != self._file:
             self._dead = StorageFailed(
-                f"{self._path} was removed or replaced while it was open; nothing more is written", hint=f"ls -l {self._path}"
+                f"{self._path} was removed or replaced while it was open; nothing more is written",
+                hint=f"ls -l {quote(str(self._path))}",
             )
             raise self._dead
 

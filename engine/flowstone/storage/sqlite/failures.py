@@ -1,6 +1,7 @@
 """Turns what SQLite and the system report into errors of ours: a plain sentence and a hint. Knows which of them end a store."""
 
 import sqlite3
+from shlex import quote
 
 from flowstone.errors import FlowError, NotAllowed, StorageFailed, TryAgain, ValueRefused
 
@@ -26,17 +27,19 @@ def in_words(error: sqlite3.Error, path: object) -> FlowError:
         case sqlite3.SQLITE_IOERR:
             return StorageFailed(f"reading or writing {path} failed ({name})", hint="flow doctor")
         case sqlite3.SQLITE_CORRUPT:
-            return StorageFailed(f"{path} is damaged ({error})", hint=f"sqlite3 {path} .recover, or go back to a backup")
+            return StorageFailed(
+                f"{path} is damaged ({error})", hint=f"sqlite3 {quote(str(path))} .recover, or go back to a backup"
+            )
         case sqlite3.SQLITE_NOTADB:
             return StorageFailed(f"{path} is not a database", hint="name the right file with --db PATH")
         case sqlite3.SQLITE_CANTOPEN:
             return StorageFailed(f"{path} cannot be opened", hint="flow doctor")
         case sqlite3.SQLITE_READONLY:
-            return NotAllowed(f"{path} is read-only", hint=f"ls -l {path}")
+            return NotAllowed(f"{path} is read-only", hint=f"ls -l {quote(str(path))}")
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return TryAgain(f"{path} is locked by another program", hint=f"fuser -v {path}")
+            return TryAgain(f"{path} is locked by another program", hint=f"fuser -v {quote(str(path))}")
         case sqlite3.SQLITE_CONSTRAINT:
-            return TryAgain(f"that is recorded already; nothing was written ({error})")
+            return TryAgain(f"that is recorded already; nothing was written ({error})", hint="flow runs")
         case sqlite3.SQLITE_TOOBIG:
             return ValueRefused("a value is larger than the database takes", hint="store a file and return its path")
         case _:
@@ -45,7 +48,7 @@ def in_words(error: sqlite3.Error, path: object) -> FlowError:
 
 def system_in_words(error: OSError, path: object) -> StorageFailed:
     """The error of ours for one of the system's about `path`."""
-    return StorageFailed(f"{path} cannot be used: {error.strerror or error}", hint=f"ls -ld {path}")
+    return StorageFailed(f"{path} cannot be used: {error.strerror or error}", hint=f"ls -ld {quote(str(path))}")
 
 
 def _kind(error: sqlite3.Error) -> int:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal
 from urllib.parse import quote_from_bytes
 
@@ -101,7 +102,9 @@ def _open_to_read(path: Path, migrations: Sequence[Migration]) -> sqlite3.Connec
             connection.close()
             connection = _open_alone(path)
         if _migrations_had(connection, path, len(migrations)) < len(migrations):
-            raise StorageFailed(f"{path} was written by an older version of flow", hint=f"flow db migrate --db {path}")
+            raise StorageFailed(
+                f"{path} was written by an older version of flow", hint=f"flow db migrate --db {quote(str(path))}"
+            )
     except BaseException:
         connection.close()
         raise
@@ -121,7 +124,10 @@ def _refuse_a_foreign_wal(path: Path) -> None:
     except sqlite3.Error:
         return  # what keeps it from being read is told where it is opened
     if foreign:
-        raise StorageFailed(f"{wal} is damaged, or belongs to another database than {path}", hint=f"mv {wal} {wal}.foreign")
+        raise StorageFailed(
+            f"{wal} is damaged, or belongs to another database than {path}",
+            hint=f"mv {quote(str(wal))} {quote(f'{wal}.foreign')}",
+        )
 
 
 def _is_foreign(path: Path) -> bool:
@@ -187,7 +193,7 @@ def _open_alone(path: Path) -> sqlite3.Connection:
     if not is_missing_or_empty(beside(path, "-wal")):
         raise StorageFailed(
             f"{path} cannot be read: its newest rows are in {path.name}-wal, which SQLite reads only in a folder it may write to",
-            hint=f"cp {path}* . && flow status --db {path.name}",
+            hint=f"cp {quote(str(path))}* . && flow runs --db {quote(path.name)}",
         )
     return connect(path, "immutable")
 
@@ -199,7 +205,9 @@ def _migrations_had(connection: sqlite3.Connection, path: Path, known: int) -> i
     if application != APPLICATION_ID:
         raise StorageFailed(f"{path} is a database of another program", hint="name the right file with --db PATH")
     if strange := connection.execute(statements.STRANGE).fetchall():
-        raise StorageFailed(f"{path} has something that no flow has put there: {strange[0][0]}", hint=f"sqlite3 {path} .schema")
+        raise StorageFailed(
+            f"{path} has something that no flow has put there: {strange[0][0]}", hint=f"sqlite3 {quote(str(path))} .schema"
+        )
     if version > known:
         raise StorageFailed(
             f"{path} has schema version {version}, this flow knows {known}", hint="pip install --upgrade flowstone"

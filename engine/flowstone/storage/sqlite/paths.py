@@ -3,6 +3,7 @@
 import os
 import stat
 from pathlib import Path
+from shlex import quote
 
 from flowstone.errors import NotAllowed, NotFound, StorageFailed
 from flowstone.storage.sqlite.failures import system_in_words
@@ -46,19 +47,19 @@ def refuse_unusable(path: Path, *, writing: bool) -> None:
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise NotFound(f"there is no database at {path}", hint="flow run NAME creates it; --db PATH names another") from error
+        raise NotFound(f"there is no database at {path}", hint="flow run NAME") from error
     except OSError as error:
         raise system_in_words(error, path) from error
     if stat.S_ISDIR(found.st_mode):
-        raise StorageFailed(f"{path} is a folder, not a database", hint=f"name a file in it: --db {path}/flow.db")
+        raise StorageFailed(f"{path} is a folder, not a database", hint=f"name a file in it: --db {quote(str(path))}/flow.db")
     if not stat.S_ISREG(found.st_mode):
         raise StorageFailed(f"{path} is not an ordinary file", hint="name a file with --db PATH")
     if found.st_size == 0:
-        raise NotFound(f"{path} is empty: it holds no runs", hint="flow run NAME makes it a database; --db PATH names another")
+        raise NotFound(f"{path} is empty: it holds no runs", hint="flow run NAME")
     if not os.access(path, os.R_OK):
-        raise StorageFailed(f"{path} may not be read by this user", hint=f"ls -l {path}")
+        raise StorageFailed(f"{path} may not be read by this user", hint=f"ls -l {quote(str(path))}")
     if writing and not os.access(path, os.W_OK):
-        raise NotAllowed(f"{path} is read-only for this user", hint=f"ls -l {path}")
+        raise NotAllowed(f"{path} is read-only for this user", hint=f"ls -l {quote(str(path))}")
 
 
 def make_folder(folder: Path) -> None:
@@ -71,7 +72,9 @@ def make_folder(folder: Path) -> None:
         if missing and folder.name == ".flow":
             (folder / ".gitignore").write_text("*\n", encoding="utf-8")
     except OSError as error:
-        raise StorageFailed(f"the folder {folder} cannot be made: {error.strerror}", hint=f"ls -ld {folder.parent}") from error
+        raise StorageFailed(
+            f"the folder {folder} cannot be made: {error.strerror}", hint=f"ls -ld {quote(str(folder.parent))}"
+        ) from error
 
 
 def sync_folder(folder: Path) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shlex import quote
 
 from flowstone.errors import Locked
 from flowstone.storage.sqlite import forks
@@ -103,7 +104,7 @@ class WriteLock:
         try:
             pid = int(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            return Locked("the database is locked by another process", hint=f"fuser -v {self._path}")
+            return Locked("the database is locked by another process", hint=f"fuser -v {quote(str(self._path))}")
         return Locked(f"the database is locked by process {pid}", hint=f"ps -fp {pid}")
 
 
