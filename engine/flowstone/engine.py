@@ -13,7 +13,7 @@ from flowstone.authoring.inputs import bind
 from flowstone.clock import MICROSECONDS, Clock
 from flowstone.errors import BadSettings, FlowError, NotFound, TryAgain, UsageError
 from flowstone.identity import new_run_id, present_user, who
-from flowstone.journal.events import Draft, Event, Kind, body_text
+from flowstone.journal.events import Draft, Event
 from flowstone.journal.labels import typed_name
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.states import SETTLED, Status
@@ -21,6 +21,7 @@ from flowstone.ports import AuditNote, Library, Life, NewRun, Owners, RunRow, St
 from flowstone.running.advance import outside_of_tasks
 from flowstone.running.answering import Word, decide, early_word, gate_meant, is_gate
 from flowstone.running.body import Program
+from flowstone.running.cancelling import requested
 from flowstone.running.checking import Checked, checked
 from flowstone.running.children import has_news, tell_parent
 from flowstone.running.compensation import Names
@@ -186,14 +187,13 @@ class Engine:
     def cancel(self, run_id: str, reason: str, *, undo: bool = True) -> RunRow:
         """Request that a run be cancelled; it is when it is driven, here or by its live owner. Again is no harm.
 
-        Raises UsageError if the run has ended otherwise.
+        Without its body, if code and history disagree and it is driven with the verb "cancel". `undo=False` leaves what was done
+        as it is, also what an undo that has begun has not come to.
         """
         by = who() | {"user": self.settings.user or present_user()}
 
         def request(run: RunRow, events: list[Event]) -> list[Draft]:
-            if run.status in SETTLED or Ledger(events).cancel_request is not None:
-                return []
-            return [Draft(Kind.RUN_CANCEL_REQUESTED, text=body_text(by=by, reason=reason, undo=undo))]
+            return [] if run.status in SETTLED else requested(Ledger(events), by, reason, undo=undo)
 
         return self.store.post(run_id, None, request, audit=AuditNote("cancel", json.dumps(by)))[0]
 
@@ -296,7 +296,11 @@ class Engine:
         try:
             with suppress(TryAgain):  # somebody else was first: follow them
                 taken = await outside_of_tasks(
-                    lambda: taking.replayed(row) if ours else taking.claim(taking.replayed(row), Cause(verb, who()))
+                    lambda: (
+                        taking.replayed(row)
+                        if ours
+                        else taking.claim(taking.replayed(row, to_cancel=verb == "cancel"), Cause(verb, who()))
+                    )
                 )
         finally:
             if taken is None:
@@ -345,11 +349,11 @@ class Engine:
             self._taken[child] = await outside_of_tasks(lambda: self._taking.reopen(row, Cause("retry", who()), cut))
         return True
 
-    async def drive_child(self, child: str, park_after: int | None) -> tuple[RunRow, Ledger]:
+    async def drive_child(self, child: str, park_after: int | None, verb: str = "resume") -> tuple[RunRow, Ledger]:
         """Carry a child on until it ends or parks."""
         self._followed.append(child)
         try:
-            row = await self.drive(child, park_after=park_after)
+            row = await self.drive(child, park_after=park_after, verb=verb)
         finally:
             self._followed.remove(child)
         return row, Ledger(self.store.events(child))

@@ -170,3 +170,74 @@ def test_a_cancel_reaches_the_child_and_the_child_reaches_its_parent(scene):
     child = scene.rows()[0].id
     assert scene.flow("cancel", child).code == 0
     assert (scene.row(run).status, scene.row(child).status) == ("failed", "cancelled")
+
+
+UNDOES = """
+from flowstone import Flow, workflow
+
+def act() -> None: ...
+
+def put_back(done) -> None:
+    open("put-back", "w").close()
+
+@workflow
+async def acts(flow: Flow) -> None:
+    await flow.do("act", act, undo=put_back)
+    await flow.approval("ok")
+"""
+EDITS = {
+    "its code is gone": "",
+    "its code differs": UNDOES.replace('"act"', '"acting"'),
+    "its input differs": UNDOES.replace("flow: Flow", "flow: Flow, day: int"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_a_run_whose_code_fits_no_more_is_cancelled_and_one_line_says_what_is_not_cleaned_up(scene, edit):
+    file = scene.root / "workflows" / "undoes.py"
+    file.write_text(UNDOES)
+    run = scene.run("acts")
+    file.write_text(EDITS[edit])
+    result = scene.flow("cancel", run, "--no-undo")
+    assert (result.code, scene.row(run).status) == (0, "cancelled")
+    assert result.err.count("is cancelled without its body, whose cleanup did not run: ") == 1
+    again = scene.flow("cancel", run)
+    assert (again.code, "without its body" in again.err) == (0, False)
+
+
+def test_what_can_still_be_undone_is_undone(scene):
+    file = scene.root / "workflows" / "undoes.py"
+    file.write_text(UNDOES)
+    run = scene.run("acts")
+    file.write_text(EDITS["its code differs"])
+    assert scene.flow("cancel", run).code == 0
+    assert (scene.root / "put-back").exists()
+
+
+def test_an_undo_that_is_gone_is_waited_for_or_left(scene):
+    file = scene.root / "workflows" / "undoes.py"
+    file.write_text(UNDOES)
+    run = scene.run("acts")
+    file.write_text(UNDOES.replace("def put_back", "def put_away").replace(", undo=put_back", ""))
+    document = refused(scene.flow("cancel", run, "--json"), 75, "try_again")
+    assert f"run {run} is not cancelled yet: its undo waits for put_back, which cannot be found" in document["message"]
+    assert document["hint"] == f"flow cancel {run} --no-undo"
+    status = scene.flow("status", run, "--json").document
+    assert [(wait["kind"], wait["reason"]) for wait in status["waiting"]][:1] == [("function", "put_back")]
+    file.write_text(UNDOES)
+    assert scene.flow("resume", run).code == 3
+    assert (scene.root / "put-back").exists()
+    run = scene.run("acts")
+    file.write_text("")
+    assert scene.flow("cancel", run).code == 75
+    assert scene.flow("cancel", run, "--no-undo").code == 0
+
+
+def test_a_file_that_cannot_be_imported_is_mended_or_removed_first(scene):
+    file = scene.root / "workflows" / "undoes.py"
+    file.write_text(UNDOES)
+    run = scene.run("acts")
+    file.write_text(UNDOES + "import nonexistent")
+    refused(scene.flow("cancel", run, "--json"), 69, "cannot_load")
+    file.unlink()
+    assert scene.flow("cancel", run, "--no-undo").code == 0

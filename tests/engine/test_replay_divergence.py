@@ -65,7 +65,8 @@ def test_a_renamed_step_diverges_and_the_message_names_both_and_the_line(make: M
     assert 'the code asks for "charge" (' in error.message
     assert error.message.endswith(f"at engine/test_replay_divergence.py:{line}")
     assert error.kind == "refused"
-    assert "randomness" in (error.hint or "")
+    assert "randomness" in " ".join(error.details)
+    assert (error.hint or "").startswith("flow check ")
 
 
 def test_swapped_steps_diverge(make: Make) -> None:

@@ -10,8 +10,10 @@ from flowstone.errors import FlowError, TryAgain, UsageError
 from flowstone.journal.states import SETTLED, Status
 from flowstone.ports import Life, RunRow
 from flowstone_cli import exit_codes, json_text
+from flowstone_cli.clean import clean
 from flowstone_cli.parameters import Runs
 from flowstone_cli.session import Session
+from flowstone_cli.typed import again
 
 if TYPE_CHECKING:
     from flowstone_cli.acting import Acting
@@ -52,10 +54,10 @@ def _ask(session: Session, count: int) -> None:
     """Raise UsageError unless a person says yes."""
     asks = session.err.terminal and sys.stdin is not None and sys.stdin.isatty() and not os.environ.get("CI")
     if not asks:
-        raise UsageError(f"{count} runs would be cancelled: say --yes", hint="flow cancel RUN... --yes")
+        raise UsageError(f"{count} runs would be cancelled: say --yes", hint=again(session.arguments, "--yes"))
     session.tell(f"cancel {count} runs? [y/N] ")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise UsageError("nothing was cancelled")
+        raise UsageError("nothing was cancelled", hint=again(session.arguments, "--yes"))
 
 
 def _cancel(acting: "Acting", row: RunRow, reason: str, *, undo: bool) -> int:
@@ -69,12 +71,15 @@ def _cancel(acting: "Acting", row: RunRow, reason: str, *, undo: bool) -> int:
             hint=f"flow status {row.id}",
         )
     row = requested if ended_before else acting.drive(row.id, "cancel", None)
+    view = session.view(row, session.err)
+    misfit = (view.ledger.cancelling or {}).get("without_body")
+    if misfit is not None and not ended_before:
+        session.say(f"run {short} is cancelled without its body, whose cleanup did not run: {clean(misfit)}")
     if row.status is Status.CANCELLED:
         if ended_before:
             session.say(f"run {short} was cancelled before")
         return exit_codes.OK
     if row.status in SETTLED:
-        view = session.view(row, session.err)
         code = exit_codes.of_run(row.status, view.ledger.error)
         if code == exit_codes.UNDO_FAILED and not ended_before:
             return code
@@ -84,6 +89,13 @@ def _cancel(acting: "Acting", row: RunRow, reason: str, *, undo: bool) -> int:
     stopped = acting.stopped_code
     if stopped is not None:
         return stopped
+    suspension = view.ledger.suspension or {}
+    if "undo" in suspension:
+        raise TryAgain(
+            f"run {row.id} is not cancelled yet: its undo waits for {clean(suspension['functions'][0])}, which cannot be found",
+            details=["once it is there, flow resume goes on; else what was done can be left as it is"],
+            hint=f"flow cancel {row.id} --no-undo",
+        )
     raise TryAgain(f"run {row.id} is not cancelled yet: its cleanup waits", hint=f"flow status {row.id}")
 
 

@@ -316,6 +316,7 @@ class Ledger:
     def _run_suspended(self, event: Event) -> None:
         self.status = Status.SUSPENDED
         self.suspension = event.body()
+        self.undoing = self.suspension.get("cause") or self.undoing
         self.owner = None
 
     def _run_resumed(self, _event: Event) -> None:

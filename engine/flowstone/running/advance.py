@@ -15,6 +15,7 @@ from flowstone.journal.states import StepStatus, Verb
 from flowstone.ports import Change
 from flowstone.running.attempts import Attempts
 from flowstone.running.body import Body
+from flowstone.running.cancelling import cancelling
 from flowstone.running.children import Children
 from flowstone.running.ending import CRASHES, Ending, crash_loop, ending_of, left_open, undo_failed
 from flowstone.running.ownership import cut_off
@@ -259,7 +260,7 @@ class Pass:
 
     def _unread_cancel(self) -> list[Draft]:
         request = self._ledger.cancel_request
-        return [Draft(Kind.RUN_CANCELLING, text=request.text)] if request is not None and self._ledger.cancelling is None else []
+        return [cancelling(self._ledger)] if request is not None and self._ledger.cancelling is None else []
 
     def _go_on_with_resolved(self) -> None:
         for child in self._waiting(AskedChild):
@@ -350,11 +351,7 @@ class Pass:
         failed = self._undoing.failed()
         if failed is not None and ending.verb is Verb.COMPLETE:
             ending = Ending(undo_failed(ending, failed), Verb.FAIL, {"undo": False})
-        open_operations = [one for one in self._ledger.operations.values() if one.open and one.kind != "undo"]
-        if not ending.undoes or not self._undoing.needed():
-            await self._writer.append_alone([*left_open(open_operations), *ending.drafts], Change(verb=ending.verb, release=True))
-            return
-        await self._undoing.run(ending, left_open(open_operations))
+        await self._undoing.end(ending)
 
     async def _halt(self, code: str) -> None:
         """Stop on a signal: attempts that run get a while to end, then all is put down and the run is given up."""

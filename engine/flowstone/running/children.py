@@ -31,7 +31,7 @@ class ChildRuns(Protocol):
         """Re-open a run that has failed or was cancelled; False if it cannot go on, so that another one is to be made."""
         ...
 
-    async def drive_child(self, child: str, park_after: int | None) -> tuple[RunRow, Ledger]:
+    async def drive_child(self, child: str, park_after: int | None, verb: str = "resume") -> tuple[RunRow, Ledger]:
         """Carry the run on until it ends or parks."""
         ...
 
@@ -188,7 +188,7 @@ class Children:
             await self._runs.cancel_child(child, reason)
             await self._attempts.wait_for(key)
             with suppress(NotFound):  # it was recorded and never made
-                row, ledger = await self._runs.drive_child(child, self._park_after)
+                row, ledger = await self._runs.drive_child(child, self._park_after, "cancel")
                 operation = self._writer.ledger.operations[key]
                 if row.status not in SETTLED:
                     self._undoing.add(key)

@@ -11,6 +11,7 @@ from flowstone.journal.summary import Index
 from flowstone.ports import Change, Owners, RunRow, Store
 from flowstone.running.advance import Pass
 from flowstone.running.attempts import Attempts
+from flowstone.running.bodiless import end_without_body
 from flowstone.running.children import Children, ChildRuns
 from flowstone.running.compensation import Names
 from flowstone.running.ending import ending_again
@@ -46,10 +47,12 @@ class Passing:
         self.stop.wakes.append(attempts.wake.set)
         self._going[row.id] = ticking
         try:
-            if taken.body is None:
+            children = Children(row.id, self.children, self.store, writer, attempts, self.clock, park_after)
+            if taken.body is None and taken.ledger.undoing is None:
+                await end_without_body(writer, children, undoing)
+            elif taken.body is None:
                 await undoing.run(ending_again(taken.ledger))
             else:
-                children = Children(row.id, self.children, self.store, writer, attempts, self.clock, park_after)
                 await Pass(
                     taken.body,
                     writer,

@@ -19,12 +19,12 @@ def reopening_cut(row: RunRow, ledger: Ledger, step: str | None) -> dict[str, An
         raise UsageError(f"run {row.id} is {row.status}: only a failed or cancelled run is retried", hint=hint)
     if (ledger.error or {}).get("code") == "UNDO_FAILED" and step is None:
         return undo_again(ledger)
-    if ledger.undoing is not None:
+    if ledger.undoing is not None and any(operation.kind == "undo" for operation in ledger.operations.values()):
         raise UsageError(
             f"run {row.id} has undone what it did: it cannot go on from there", hint=f"flow fork {row.id} --from STEP"
         )
     if step is not None:
-        return _without_undone(ledger, cut_at(ledger, step))
+        return _without_undone(ledger, cut_at(ledger, step, row.id))
     failed = (ledger.error or {}).get("step")
     return _without_undone(ledger, _with_siblings(ledger, cut_at_failure(ledger, failed)))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from shlex import quote
 from typing import Any
 
 from flowstone.clock import Clock
@@ -17,6 +18,7 @@ from flowstone.journal.states import Verb
 from flowstone.journal.summary import Index
 from flowstone.ports import AuditNote, Owners, RunRow, Store
 from flowstone.running.body import Body, Program
+from flowstone.running.cancelling import cancelling, is_without_body
 from flowstone.running.ownership import Cause, claim_drafts, claimed
 from flowstone.running.recognition import Difference
 from flowstone.running.steps.gate import closing
@@ -40,12 +42,14 @@ def no_garbage_collection() -> Iterator[None]:
 
 @dataclass(slots=True)
 class Taken:
-    """A run that this process owns, and its body at the frontier; no body if the undo has begun."""
+    """A run that this process owns, and its body at the frontier; no body if what is left is done without it."""
 
     row: RunRow
     ledger: Ledger
     index: Index
     body: Body | None
+    misfit: str | None = None
+    """Why the run is cancelled without its body: how code and history disagree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +63,19 @@ class Taking:
     """The code of a run, given its row and recorded input."""
     log: Callable[[str, int, str], None]
 
-    def replayed(self, row: RunRow) -> Taken:
-        """A run at its frontier, whoever owns it. Raises Diverged."""
+    def replayed(self, row: RunRow, *, to_cancel: bool = False) -> Taken:
+        """A run at its frontier, whoever owns it. Raises Diverged, unless it is to be cancelled, which needs no body."""
         with no_garbage_collection():
             events = self.store.events(row.id)
             ledger = Ledger(events)
-            return Taken(row, ledger, Index().after(events), self._body(row, ledger))
+            taken = Taken(row, ledger, Index().after(events), None)
+            try:
+                taken.body = self._body(row, ledger)
+            except Diverged as misfit:
+                if not to_cancel or ledger.cancel_request is None:
+                    raise
+                taken.misfit = misfit.message.removeprefix(f"run {row.id}: ")
+            return taken
 
     def claim(self, taken: Taken, cause: Cause) -> Taken:
         """Claim a run that nobody owns, or whose owner is dead. Raises TryAgain if somebody else was first."""
@@ -75,6 +86,8 @@ class Taking:
         for key in cause.passes:
             number = taken.ledger.operations[key].last.number
             drafts.append(closing(key, number, "resumed", by=cause.by, at=now))
+        if taken.misfit is not None:
+            drafts.append(cancelling(taken.ledger, without_body=taken.misfit))
         return self._claimed(taken, drafts, verb, cause)
 
     def reopen(self, row: RunRow, cause: Cause, cut: dict[str, Any]) -> Taken:
@@ -85,7 +98,7 @@ class Taking:
         ledger.reopen(cut)
         steps = sum(operation.of_body for operation in ledger.operations.values())
         text = body_text(by=cause.by, cut=cut, steps=steps, done=ledger.done)
-        taken = Taken(row, ledger, Index().after(events), self._body(row, ledger, "retry"))
+        taken = Taken(row, ledger, Index().after(events), self._body(row, ledger))
         drafts = [claimed(self.owners.enlist(), row.epoch + 1), reopened._replace(text=text)]
         if taken.body is not None and taken.body.version != ledger.version:
             drafts.append(Draft(Kind.RUN_MIGRATED, text=body_text(**{"from": ledger.version, "to": taken.body.version})))
@@ -115,10 +128,10 @@ class Taking:
             summary=summary_of(taken.index),
         )
 
-    def _body(self, row: RunRow, ledger: Ledger, verb: str = "resume") -> Body | None:
-        if ledger.undoing is not None:
+    def _body(self, row: RunRow, ledger: Ledger) -> Body | None:
+        if ledger.undoing is not None or is_without_body(ledger):
             return None
-        return replayed_body(row.id, ledger, self._fitting_program(row, ledger), self.log, verb)
+        return replayed_body(row.id, ledger, self._fitting_program(row, ledger), self.log)
 
     def _fitting_program(self, row: RunRow, ledger: Ledger) -> Program:
         try:
@@ -136,18 +149,22 @@ class Taking:
             raise Diverged(
                 f"run {row.id}: its recorded input no longer fits {row.workflow}",
                 details=[*(unfit.details or [unfit.message]), NOTHING_WRITTEN],
-                hint=f"flow show {row.workflow}",
+                hint=f"flow show {quote(row.workflow)}",
             ) from None
 
 
 class Differs(Diverged):
     """Code that replays a journal and asks for something else: the first difference."""
 
-    def __init__(self, run_id: str, difference: Difference, verb: str) -> None:
+    def __init__(self, run_id: str, difference: Difference) -> None:
         super().__init__(
             f"run {run_id}: {difference.sentence}",
-            details=[f"likely cause: {difference.cause}", NOTHING_WRITTEN],
-            hint=f"undo the edit, or look for randomness, the clock or a set's order in the body; then flow {verb} {run_id}",
+            details=[
+                f"likely cause: {difference.cause}",
+                "undo the edit, or look for randomness, the clock or a set's order in the body",
+                NOTHING_WRITTEN,
+            ],
+            hint=f"flow check {run_id}",
         )
         self.difference = difference
 
@@ -157,17 +174,16 @@ def replayed_body(
     ledger: Ledger,
     program: Program,
     log: Callable[[str, int, str], None],
-    verb: str = "resume",
     of: str | None = None,
 ) -> Body:
-    """The body of a run at its frontier. Raises Differs, naming the verb, and `of` instead if it is given."""
+    """The body of a run at its frontier. Raises Differs, which names `of` instead if it is given."""
     body = Body(run_id, ledger, program, partial(log, run_id))
     try:
         body.replay()
     except Divergence:
         body.close()
         assert body.difference is not None
-        raise Differs(of or run_id, body.difference, verb) from None
+        raise Differs(of or run_id, body.difference) from None
     return body
 
 

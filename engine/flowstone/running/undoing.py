@@ -15,8 +15,9 @@ from flowstone.journal.operations import Operation
 from flowstone.journal.states import StepStatus, Verb
 from flowstone.ports import Change
 from flowstone.running.attempts import Attempts
+from flowstone.running.cancelling import gives_up_undo
 from flowstone.running.compensation import Names, to_undo, undo_step
-from flowstone.running.ending import CRASHES, Ending, undo_failed
+from flowstone.running.ending import CRASHES, Ending, left_open, undo_failed
 from flowstone.running.functions import describe_function
 from flowstone.running.ownership import cut_off
 from flowstone.running.resolving import is_unresolved
@@ -67,10 +68,6 @@ class Undoing:
         else:
             self.attempts.start(step)
 
-    def needed(self) -> bool:
-        """Whether there is anything to undo."""
-        return bool(to_undo(self.writer.ledger))
-
     def failed(self) -> Operation | None:
         """An undo that has failed, if there is one."""
         return next((one for one in self.writer.ledger.operations.values() if _undo_failed(one)), None)
@@ -95,8 +92,18 @@ class Undoing:
         """Whether an undo waits for its next attempt."""
         return any(operation.kind == "undo" for operation in self.writer.ledger.waits.values())
 
+    async def end(self, ending: Ending) -> None:
+        """Close what is left open, undo if the ending asks for it, and write the end. It parks in the middle as `run` does."""
+        left = left_open(one for one in self.writer.ledger.operations.values() if one.open and one.kind != "undo")
+        if ending.undoes and to_undo(self.writer.ledger):
+            await self.run(ending, left)
+        else:
+            await self._end([*left, *ending.drafts], ending.verb)
+
     async def run(self, ending: Ending, left: Sequence[Draft] = ()) -> None:
         """Undo all that is to be undone, then write the end. Parks or stops in the middle; a later pass goes on.
+
+        Once a person says to leave what was done as it is, nothing more is undone.
 
         `left` closes what the body leaves open. It is written with the first undo, which says how the body ended: a process that
         dies before that leaves them open, and the body comes to its end again.
@@ -107,13 +114,14 @@ class Undoing:
         if ledger.deaths >= CRASHES and current is not None and current.kind == "undo":
             failed = current
         for operation in to_undo(ledger):
-            if failed is not None:
+            if failed is not None or gives_up_undo(ledger):
                 break
             try:
                 step = undo_step(self.run_id, ledger, operation, self.names, self.policy, ending.cause)
             except (NotFound, FlowMisuse):  # there is none, or something else that is none has its name
-                await self._park_without(str(operation.opened["undo"]))
-                return
+                if await self._park_without(operation, ending, left):
+                    return
+                break
             before, left = left, ()
             if not await self._carry_out(step, before):
                 return
@@ -122,7 +130,8 @@ class Undoing:
         if failed is not None:
             await self._end([*left, *undo_failed(ending, failed)], Verb.FAIL)
         else:
-            await self._end([*left, *ending.drafts], ending.verb)
+            given_up = left_open(one for one in ledger.operations.values() if one.kind == "undo" and one.open)
+            await self._end([*left, *given_up, *ending.drafts], ending.verb)
 
     async def _end(self, drafts: list[Draft], verb: Verb) -> None:
         await self.writer.append_alone(drafts, Change(verb=verb, release=True))
@@ -144,6 +153,8 @@ class Undoing:
             for call in self.attempts.timers.pop_due(self.clock.now()):
                 if call is step:
                     self.attempts.start(step)
+            if gives_up_undo(self.writer.ledger) and not self.attempts.busy:
+                return True
             due = self.attempts.timers.next_due()
             if not self.attempts.busy and due is not None and self._too_far(due):
                 await self.writer.append_alone([], Change(release=True))
@@ -154,10 +165,19 @@ class Undoing:
     def _too_far(self, due: int) -> bool:
         return self.park_after is not None and due - self.clock.now() > self.park_after
 
-    async def _park_without(self, function: str) -> None:
-        body = body_text(code="FUNCTION_NOT_FOUND", gates=[], reasons=[function], functions=[function])
-        change = Change(verb=Verb.SUSPEND, release=True)
-        await self.writer.append_alone([Draft(Kind.RUN_SUSPENDED, text=body)], change)
+    async def _park_without(self, operation: Operation, ending: Ending, left: Sequence[Draft]) -> bool:
+        """Suspend the run until its undo's function is there; False if a person has said meanwhile to undo nothing more.
+
+        The event says how the body ended: it has no part in what is left.
+        """
+        told = {"gates": [], "reasons": [operation.opened["undo"]], "functions": [operation.opened["undo"]]}
+        body = body_text(code="FUNCTION_NOT_FOUND", **told, undo=operation.key, cause=ending.cause)
+        while not gives_up_undo(self.writer.ledger):
+            change = Change(verb=Verb.SUSPEND, release=True, seen_mail=self.writer.ledger.mail)
+            if await self.writer.append_alone([*left, Draft(Kind.RUN_SUSPENDED, text=body)], change):
+                return True
+            await self.writer.catch_up()
+        return False
 
     async def _halt(self, code: str) -> None:
         await self.attempts.settle(GRACE)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.operations import Operation
 from flowstone.journal.states import SETTLED, Status
+from flowstone.running.cancelling import gives_up_undo
 
 
 def has_work(ledger: Ledger, now: int, news: Callable[[Operation], bool]) -> bool:
@@ -15,6 +16,8 @@ def has_work(ledger: Ledger, now: int, news: Callable[[Operation], bool]) -> boo
     if ledger.status in SETTLED:
         return False
     if ledger.cancel_request is not None and ledger.cancelling is None and ledger.undoing is None:
+        return True
+    if ledger.undoing is not None and gives_up_undo(ledger):
         return True
     suspension = ledger.suspension or {}
     if suspension.get("code") == "STOPPED":
