@@ -8,7 +8,7 @@ an older epoch they change nothing and raise LostOwnership.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from flowstone.journal.events import Draft, Event
 from flowstone.journal.plan import Plan
@@ -63,8 +63,7 @@ class NewRun:
     parent_step: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(NamedTuple):
     """The index columns of a run's row, as the fold of its journal gives them."""
 
     waiting: str
@@ -74,8 +73,7 @@ class Summary:
     error: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """What an append of the owner does to the run's row, beside counting its events."""
 
     verb: Verb | None = None

@@ -1,6 +1,7 @@
 """A run's input: which shape a body's parameters ask for, and its arguments made from recorded data (DESIGN.md section 3)."""
 
 import dataclasses
+import functools
 import inspect
 import typing
 from collections.abc import Callable
@@ -30,6 +31,7 @@ class InputShape:
         return schema_of(self.fields) if self.names else None
 
 
+@functools.lru_cache(maxsize=256)  # making a model takes longer than a short run
 def shape_of(definition: WorkflowDefinition) -> InputShape:
     """The shape of a workflow's input. Raises FlowMisuse for parameters that an input cannot fill."""
     function = definition.function

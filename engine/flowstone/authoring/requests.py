@@ -5,13 +5,12 @@ A request is made at the call on `flow`, before anything is awaited.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from flowstone.authoring.definition import Policy
+from flowstone.authoring.definition import SAYS_NOTHING, Policy
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(NamedTuple):
     """The line of the author's code that made the call; as text with the folder's name, `workflows/deploy.py:16`."""
 
     file: str
@@ -29,15 +28,14 @@ class Item:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class StepRequest:
+class StepRequest(NamedTuple):
     """Run a function once, durably. `function` is a callable or a registered name."""
 
     name: str
     function: Callable[..., Any] | str
     args: tuple[Any, ...]
     site: Site
-    policy: Policy = field(default_factory=Policy)
+    policy: Policy = SAYS_NOTHING
     undo: Callable[..., Any] | None = None
     on_error: Callable[..., Any] | None = None
     actor: str | None = None

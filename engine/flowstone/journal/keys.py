@@ -1,18 +1,21 @@
 """Branches and step keys: how an operation is named, the same at every replay (DESIGN.md section 6)."""
 
+import re
 import unicodedata
 
 from flowstone.errors import FlowMisuse
 
 OWN_NAMES = ("undo", "on_error")
 """What follows a step's key in the keys of the engine's own steps."""
-RESERVED = "/#[]:@~%"
+RESERVED = re.compile(r"[/#\[\]:@~%]")
 
 
 def clean_name(name: str, call: str) -> str:
     """An author's name in its one form (NFC). Raises FlowMisuse for what cannot be a name, naming the call and the rule."""
     if not isinstance(name, str):
         raise FlowMisuse(f'{call}: the name is a {type(name).__name__}; give text first, as in {call}("name", ...)')
+    if name.isascii() and name.isprintable() and not name.isspace() and name:
+        return name
     clean = unicodedata.normalize("NFC", name)
     if not clean.strip():
         raise FlowMisuse(f"{call}: the name is empty")
@@ -23,9 +26,7 @@ def clean_name(name: str, call: str) -> str:
 
 def encoded(name: str) -> str:
     """A name as it stands in a key: what keys are built with is percent-encoded, all else stays as written."""
-    if not any(char in RESERVED for char in name):
-        return name
-    return "".join(f"%{ord(char):02X}" if char in RESERVED else char for char in name)  # quote() leaves ~ as it is
+    return RESERVED.sub(lambda found: f"%{ord(found[0]):02X}", name)  # quote() leaves ~ as it is
 
 
 def key_of(prefix: str, branch: str, name: str, occurrence: int) -> str:

@@ -11,6 +11,8 @@ from flowstone.journal.waits import NEVER_TAKEN_UP, Wait, make_wait
 
 _BEGINS = frozenset({Kind.STEP_STARTED, Kind.SLEEP_STARTED, Kind.GATE_OPENED, Kind.STATE_SET})
 _ENDS_WAIT = frozenset({Kind.STEP_STARTED, Kind.STEP_SUCCEEDED, Kind.STEP_CANCELLED, Kind.GATE_CLOSED})
+_MOST = frozenset({Kind.STEP_STARTED, Kind.STEP_SUCCEEDED})
+"""Most of any journal; nothing more is to be said about them."""
 _CREATED = (NEVER_TAKEN_UP,)
 _OWN = (":undo", ":on_error")
 """How the keys of the engine's own steps end; in an author's names a colon is encoded."""
@@ -43,8 +45,10 @@ class Index:
                 steps += _is_new(draft)
             if kind == Kind.STATE_SET or (kind == Kind.STEP_SUCCEEDED and not _is_own(step, waits)):
                 done += 1
-            if kind in _ENDS_WAIT and step in waits:
-                del waits[step]
+            if kind in _ENDS_WAIT:
+                waits.pop(step or "", None)
+                if kind in _MOST:
+                    continue
             if kind == Kind.GATE_CLOSED:
                 done += json.loads(draft.text)["outcome"] != "cancelled"
             elif kind in _WAITS:

@@ -7,7 +7,6 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from flowstone.errors import FlowError, Locked
@@ -136,7 +135,7 @@ class Writer:
             raise self.failed
         logs = self._output.take(self._run.id)
         index = self._index.after(drafts)
-        change = replace(change, patient=patient, summary=summary_of(index))
+        change = change._replace(patient=patient, summary=summary_of(index))
         try:
             events = self._store.append(self._run.id, self._run.epoch, drafts, change, logs)
             if events and events[0].n > self.ledger.count:

@@ -43,6 +43,8 @@ from flowstone.values.json_tree import (
 
 def write(value: Any) -> tuple[bytes, Any]:
     """The JSON text of a value and what reading that text gives. Raises Unrecordable."""
+    if _reads_back(value):
+        return to_json(value), value
     if is_json(value):
         try:
             text = to_json(value)
@@ -52,6 +54,14 @@ def write(value: Any) -> tuple[bytes, Any]:
             return text, from_json(text)
     text = to_json(_encode(value))
     return text, read(from_json(text))
+
+
+def _reads_back(value: Any) -> bool:
+    """Whether it is a text or a common number, which reading its text gives back without a doubt."""
+    kind = type(value)
+    if kind is str:
+        return text_fault(value) is None
+    return value is None or kind is bool or (kind is int and -(2**53) < value < 2**53)
 
 
 def read(data: Any) -> Any:

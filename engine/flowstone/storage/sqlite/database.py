@@ -14,7 +14,7 @@ from flowstone.storage.sqlite.failures import ends_the_store, in_words
 from flowstone.storage.sqlite.opening import Mode, open_database
 from flowstone.storage.sqlite.paths import beside, identity
 from flowstone.storage.sqlite.rows import Row
-from flowstone.storage.sqlite.transaction import transaction
+from flowstone.storage.sqlite.transaction import roll_back
 from flowstone.storage.sqlite.write_lock import WriteLock
 
 CLOSING_SECONDS = 1.0
@@ -52,17 +52,26 @@ class Database:
         self._refuse_the_dead()
         if self._mode == "read":
             raise NotAllowed(f"{self._path} was opened only to be read")
-        with self._lock.held(None if patient else 0), self._using:
-            self._refuse_the_dead()
-            self._refuse_another_file()
-            try:
-                if durable != self._durable:
-                    self._connection.execute(statements.SYNC_RESULT if durable else statements.SYNC_MARK)
-                    self._durable = durable
-                with transaction(self._connection):
+        turn = self._lock.take(None if patient else 0)
+        try:
+            with self._using:
+                self._refuse_the_dead()
+                self._refuse_another_file()
+                connection = self._connection
+                try:
+                    if durable != self._durable:
+                        connection.execute(statements.SYNC_RESULT if durable else statements.SYNC_MARK)
+                        self._durable = durable
+                    connection.execute(statements.BEGIN)
                     yield
-            except sqlite3.Error as error:
-                raise self._failed(error) from error
+                    connection.execute(statements.COMMIT)
+                except BaseException as error:
+                    roll_back(connection)
+                    if isinstance(error, sqlite3.Error):
+                        raise self._failed(error) from error
+                    raise
+        finally:
+            self._lock.give_back(turn)
 
     def rows(self, statement: str, values: Values = ()) -> list[Row]:
         """All rows of a statement at once: an unfinished one would keep the WAL from being tidied up, or a write from landing."""

@@ -1,8 +1,9 @@
 """Makes records from database rows: one named function each, by position in the order of statements.py."""
 
-import zlib
 from collections.abc import Sequence
+from sys import intern
 from typing import Any
+from zlib import crc32
 
 from flowstone.errors import StorageFailed
 from flowstone.journal.events import Draft, Event
@@ -48,15 +49,15 @@ def events(run_id: str, rows: Sequence[Row]) -> list[Event]:
     """Events, their bodies checked against their checksums. Raises StorageFailed naming the first that differs."""
     read = []
     for n, at, kind, step, attempt, crc, body in rows:
-        if zlib.crc32(body) != crc:
+        if crc32(body) != crc:
             raise StorageFailed(f"event {n} of run {run_id} is damaged: its checksum differs", hint="flow doctor")
-        read.append(Event(n, at, kind, step, attempt, body.decode()))
+        read.append(Event(n, at, intern(kind), step, attempt, body.decode()))
     return read
 
 
 def journal_rows(run_id: str, events: Sequence[Event]) -> list[Row]:
     """What to bind to append events, with the checksums of their bodies."""
-    return [(run_id, e.n, e.at, e.kind, e.step, e.attempt, zlib.crc32(e.text.encode()), e.text) for e in events]
+    return [(run_id, e.n, e.at, e.kind, e.step, e.attempt, crc32(e.text.encode()), e.text) for e in events]
 
 
 def numbered(drafts: Sequence[Draft], first: int, now: int) -> list[Event]:

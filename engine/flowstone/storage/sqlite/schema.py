@@ -68,7 +68,6 @@ _FIRST = (
       body text not null,
       unique (run_id, n)
     ) strict""",
-    "create index journal_by_step on journal (run_id, step)",
     f"create unique index journal_once on journal (run_id, step, attempt, kind) where kind in {_ENDINGS}",
     """
     create table log (

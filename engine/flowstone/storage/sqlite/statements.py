@@ -1,6 +1,7 @@
 """All SQL of the store except its tables (schema.py). Values are always bound; what is put together here are constants."""
 # ruff: noqa: S608 - no text from outside is put into a statement here
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -68,17 +69,26 @@ update runs set owner = :owner, epoch = epoch + 1, status = :status, version = c
 where id = :id and epoch = :epoch and status = :seen_status and owner is :seen_owner
 returning {_RUN}"""
 
-# Status and finished_at stay out of the common append: to name an indexed column is to write its index.
-_APPEND = f"""
-update runs set {{moves}} events = events + :events, mail = mail + :mail, updated_at = :now,
-  owner = case when :release then null else owner end,{_FOLDED}
-where id = :id and epoch = :epoch and owner is not null and (:seen_mail is null or mail = :seen_mail) {{guard}}
-returning events"""
 
-APPEND = _APPEND.format(moves="", guard="")
-APPEND_AND_MOVE = _APPEND.format(
-    moves="status = :status, finished_at = :finished_at,", guard="and status in (select value from json_each(:from))"
-)
+@cache
+def append(*, moves: bool, release: bool, folded: bool, seen_mail: bool) -> str:
+    """The statement that counts the owner's events, with only what this append does besides.
+
+    To name an indexed column is to write its index, and an append is what a run does most.
+    """
+    sets = ["events = events + :events", "mail = mail + :mail", "updated_at = :now"]
+    terms = ["id = :id", "epoch = :epoch", "owner is not null"]
+    if moves:
+        sets += ["status = :status", "finished_at = :finished_at"]
+        terms += ["status in (select value from json_each(:from))"]
+    if release:
+        sets += ["owner = null"]
+    if folded:
+        sets += [f"{column} = :{column}" for column in ("waiting", "steps", "done", "current_step", "error")]
+    if seen_mail:
+        terms += ["mail = :seen_mail"]
+    return f"update runs set {', '.join(sets)} where {' and '.join(terms)} returning events"
+
 
 COUNT_POSTED = f"""
 update runs set events = events + :events, mail = mail + :mail, updated_at = :now

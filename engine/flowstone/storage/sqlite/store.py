@@ -122,24 +122,22 @@ class SqliteStore:
 
         Raises LostOwnership under an old epoch or after the run was released, TryAgain if its status does not allow the verb.
         """
-        verb = change.verb
+        verb, summary = change.verb, change.summary
         output = [rows.log_row(run_id, piece) for piece in logs]
+        values: dict[str, Any] = {"id": run_id, "epoch": epoch, "seen_mail": change.seen_mail, **_counts(drafts)}
+        if summary is not None:
+            values |= summary._asdict()
+        statement = statements.append(
+            moves=verb is not None,
+            release=change.release,
+            folded=summary is not None,
+            seen_mail=change.seen_mail is not None,
+        )
         with self._database.tx(durable=change.durable, patient=change.patient):
-            now = self._clock.now()
-            values: dict[str, Any] = {
-                "id": run_id,
-                "epoch": epoch,
-                "now": now,
-                "release": change.release,
-                "seen_mail": change.seen_mail,
-                **_columns(change.summary),
-                **_counts(drafts),
-            }
-            if verb is None:
-                counted = self._database.rows(statements.APPEND, values)
-            else:
+            values["now"] = now = self._clock.now()
+            if verb is not None:
                 values |= {"from": json.dumps(sorted(TRANSITIONS[verb][0])), **_move(verb, None, now)}
-                counted = self._database.rows(statements.APPEND_AND_MOVE, values)
+            counted = self._database.rows(statement, values)
             if not counted:
                 if refusal := self._why_not_appended(run_id, epoch, change):
                     raise refusal

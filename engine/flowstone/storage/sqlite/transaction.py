@@ -15,7 +15,12 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         yield
         connection.execute(statements.COMMIT)
     except BaseException:
-        if connection.in_transaction:  # a full disk has rolled back already
-            with suppress(sqlite3.Error):
-                connection.execute(statements.ROLLBACK)
+        roll_back(connection)
         raise
+
+
+def roll_back(connection: sqlite3.Connection) -> None:
+    """Undo what a failed transaction has done, if it is still open: a full disk has rolled back already."""
+    if connection.in_transaction:
+        with suppress(sqlite3.Error):
+            connection.execute(statements.ROLLBACK)

@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 
@@ -19,6 +19,7 @@ from flowstone.storage.sqlite.failures import system_in_words
 from flowstone.storage.sqlite.paths import PRIVATE_FILE, identity
 
 _PID_WIDTH = 20
+_NOBODY = b""
 
 
 class WriteLock:
@@ -29,21 +30,39 @@ class WriteLock:
         self._timeout = timeout
         self._turn = threading.Lock()  # among our threads, which share the descriptor and so the flock
         self._descriptor: int | None = None
+        self._mine = _NOBODY
+        """What the lock's file says while this process holds it; made at the first taking."""
         forks.watch(self)
 
     @contextmanager
     def held(self, timeout: float | None = None) -> Iterator[None]:
-        """Hold the lock. Raises Locked with the holder's pid after the timeout (seconds); Ctrl-C ends the waiting at once."""
-        deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
-        if not self._turn.acquire(timeout=self._timeout if timeout is None else timeout):
+        """Hold the lock, as from `take` to `give_back`."""
+        descriptor = self.take(timeout)
+        try:
+            yield
+        finally:
+            self.give_back(descriptor)
+
+    def take(self, timeout: float | None = None) -> int:
+        """Take the lock. Raises Locked with the holder's pid after the timeout (seconds); Ctrl-C ends the waiting at once.
+
+        Returns what to hand to `give_back`.
+        """
+        seconds = self._timeout if timeout is None else timeout
+        deadline = time.monotonic() + seconds
+        if not self._turn.acquire(timeout=seconds):
             raise self._taken()
         try:
-            descriptor = self._take(deadline)
-            try:
-                yield
-            finally:
-                if self._descriptor == descriptor:  # not in a child forked meanwhile
-                    fcntl.flock(descriptor, fcntl.LOCK_UN)
+            return self._take(deadline)
+        except BaseException:
+            self._turn.release()
+            raise
+
+    def give_back(self, descriptor: int) -> None:
+        """Let others have the lock."""
+        try:
+            if self._descriptor == descriptor:  # not in a child forked meanwhile
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
         finally:
             self._turn.release()
 
@@ -56,6 +75,7 @@ class WriteLock:
     def forked(self) -> None:
         """In a child: close the copy, which would keep the parent's lock held after the parent's death."""
         self.close()
+        self._mine = _NOBODY
 
     def _take(self, deadline: float) -> int:
         while True:
@@ -95,10 +115,12 @@ class WriteLock:
             raise
 
     def _sign(self, descriptor: int) -> None:
-        mine = f"{os.getpid():<{_PID_WIDTH}}".encode()
-        with suppress(OSError):  # a full disk: the pid is there for a hint, the lock is held without it
-            if os.pread(descriptor, _PID_WIDTH, 0) != mine:
-                os.pwrite(descriptor, mine, 0)
+        self._mine = self._mine or f"{os.getpid():<{_PID_WIDTH}}".encode()
+        try:
+            if os.pread(descriptor, _PID_WIDTH, 0) != self._mine:
+                os.pwrite(descriptor, self._mine, 0)
+        except OSError:  # a full disk: the pid is there for a hint, the lock is held without it
+            return
 
     def _taken(self) -> Locked:
         try:
