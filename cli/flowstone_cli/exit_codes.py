@@ -17,6 +17,7 @@ BAD_DATA = 65
 NOT_FOUND = 66
 CANNOT_LOAD = 69
 INTERNAL = 70
+CANNOT_CREATE = 73
 STORAGE = 74
 TRY_AGAIN = 75
 REFUSED = 76
@@ -39,6 +40,7 @@ TABLE: tuple[tuple[int, str, str], ...] = (
     (NOT_FOUND, "not found", "no such run, step, gate, workflow or file; several candidates"),
     (CANNOT_LOAD, "cannot load", "a workflow's file cannot be imported"),
     (INTERNAL, "internal", "our bug; the trace is in .flow/crash-*.log"),
+    (CANNOT_CREATE, "cannot create", "a file that was named for output cannot be made, or is there already"),
     (STORAGE, "storage", "database, disk or output failed; what was recorded is intact"),
     (TRY_AGAIN, "try again", "locked, owned by another process, or already answered"),
     (REFUSED, "refused", "recorded history and code disagree; the run is untouched"),
@@ -59,6 +61,7 @@ _KINDS = {
     "not_found": NOT_FOUND,
     "cannot_load": CANNOT_LOAD,
     "internal": INTERNAL,
+    "cannot_create": CANNOT_CREATE,
     "storage": STORAGE,
     "try_again": TRY_AGAIN,
     "refused": REFUSED,

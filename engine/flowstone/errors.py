@@ -6,6 +6,7 @@ FlowError
 │  └─ ValueRefused                     a value cannot be recorded
 ├─ NotFound              not_found     no such run, step, gate, workflow or file
 ├─ LoadFailed            cannot_load   a workflow's module cannot be imported
+├─ CannotCreate          cannot_create a file that a person named for output cannot be made
 ├─ StorageFailed         storage       disk, database or file system
 ├─ TryAgain              try_again     locked, owned by another process, or already answered
 │  ├─ Locked                           another process writes to the database
@@ -62,6 +63,12 @@ class LoadFailed(FlowError):
     """A workflow file cannot be imported, or two files define one name."""
 
     kind = "cannot_load"
+
+
+class CannotCreate(FlowError):
+    """A file that a person named for output cannot be made; nothing was changed."""
+
+    kind = "cannot_create"
 
 
 class StorageFailed(FlowError):

@@ -103,6 +103,34 @@ def test_69_for_a_workflow_that_cannot_be_imported(project):
     assert error_of(project.flow("run", "broken", "--json"))["kind"] == "cannot_load"
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("export", "@last", "-o", "no/where.json"),
+        ("export", "@last", "-o", "workflows"),
+        ("export", "@last", "-o", "file/below.json"),
+        ("backup", "there.db"),
+        ("backup", "no/where.db"),
+        ("init",),
+        ("init", "file"),
+        ("new", "taken"),
+    ],
+)
+def test_73_for_a_file_that_cannot_be_made(project, arguments):
+    project.flow("run", "hello")
+    for name in ("there.db", "flow.toml", "file", "workflows/taken.py"):
+        (project.root / name).write_text("")
+    assert error_of(project.flow(*arguments, "--json"))["kind"] == "cannot_create"
+    assert project.flow(*arguments).err.count("  try: ls -l") == 1
+    assert (project.root / "there.db").read_text() == ""
+
+
+def test_74_for_an_output_that_the_disk_does_not_take(project):
+    project.flow("run", "hello")
+    assert project.shell("ulimit -f 0; trap '' XFSZ; flow export @last -o it.json").code == 74
+    assert not (project.root / "it.json").exists()
+
+
 def test_74_for_a_database_that_is_none(project):
     (project.root / "other.db").write_text("this is text, and long enough to be read as a header of a database file" * 20)
     assert error_of(project.flow("runs", "--db", "other.db", "--json"))["kind"] == "storage"

@@ -80,12 +80,12 @@ def test_a_project_is_made_and_its_example_runs(project):
 def test_what_is_there_is_never_replaced(project):
     (project.root / "flow.toml").write_text("retries = 1\n")
     result = project.flow("init")
-    assert (result.code, result.out) == (74, "")
+    assert (result.code, result.out) == (73, "")
     assert "is there already" in result.err
     assert (project.root / "flow.toml").read_text() == "retries = 1\n"
     (project.root / "flow.toml").unlink()
     (project.root / "flow.toml").symlink_to("nowhere.toml")
-    assert project.flow("init").code == 74
+    assert project.flow("init").code == 73
     assert not (project.root / "workflows" / "order.py").exists()
 
 
@@ -106,7 +106,7 @@ def test_a_new_workflow_runs_at_once(project):
     assert "try: flow new my_report" in project.flow("new", "my-report").err
     assert project.flow("new", "class").code == 2
     (project.root / "workflows" / "taken.py").write_text("")
-    assert project.flow("new", "taken").code == 74
+    assert project.flow("new", "taken").code == 73
 
 
 def test_the_templates_are_part_of_the_package():
@@ -222,8 +222,8 @@ def test_a_backup_holds_every_run_and_replaces_nothing(project):
     assert result.document["file"] == str(project.root / "copy.db")
     assert project.flow("status", run, "--db", "copy.db", "--json").document["status"] == "completed"
     assert (project.root / "copy.db").stat().st_mode & 0o777 == 0o600
-    assert project.flow("backup", "copy.db").code == 74
-    assert project.flow("backup", "missing/copy.db").code == 74
+    assert project.flow("backup", "copy.db").code == 73
+    assert project.flow("backup", "missing/copy.db").code == 73
     assert [path.name for path in project.root.glob("copy*")] == ["copy.db"]
     assert project.flow("backup", "copy2.db", "--db", "none.db").code == 66
 

@@ -73,10 +73,17 @@ without the values of variables. Please report it with that file.
 
   flow recover         goes on with a run that was cut off
 """,
+    exit_codes.CANNOT_CREATE: """\
+A file that was named for output cannot be made: its folder is not there or may
+not be written to, or something lies there that is never replaced (a link, a
+folder, any file for flow backup, flow init and flow new). Nothing was changed.
+
+  ls -ld FOLDER        who may write to it
+""",
     exit_codes.STORAGE: """\
-The database, the disk or an output file failed: the disk is full, the file was
-removed or is damaged, a file is there already, stdout is closed. All that was
-recorded before is intact; a result that could not be recorded is on stderr.
+The database, the disk or stdout failed: the disk is full, the file was removed
+or is damaged, stdout is closed. All that was recorded before is intact; a
+result that could not be recorded is on stderr.
 
   flow doctor          what is wrong with the file and where it lies
   flow recover         go on, when it is mended

@@ -1,17 +1,13 @@
 """`flow export RUN`: a run as a file for other tools."""
 
-import os
-import stat
-import tempfile
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flowstone.errors import StorageFailed
 from flowstone_cli import json_text
+from flowstone_cli.named_files import replace
 from flowstone_cli.parameters import Run
 from flowstone_cli.session import Session
 from flowstone_cli.typed import unknown_choice
@@ -93,45 +89,9 @@ def command(
     view = session.view(session.find(run), session.out)
     pieces = FORMATS[format](view, session)
     if output != "-":
-        _write(output, pieces)
+        replace(Path(output), pieces)
         session.say(f"{output} holds run {session.short(view.row.id)}")
         return 0
     for piece in pieces:
         session.out.write(piece)
     return 0
-
-
-def _write(path: str, pieces: Iterable[str]) -> None:
-    """Replace the file by these pieces of text, whole or not at all, never through a link. Raises StorageFailed."""
-    target = Path(path)
-    try:
-        _refuse_what_is_no_file(target)
-        descriptor, made = tempfile.mkstemp(prefix=".flow-", dir=target.parent)  # 0600, O_EXCL, O_NOFOLLOW
-    except (OSError, ValueError) as error:
-        raise _failure(path, error) from error
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(made).replace(target)
-    except BaseException as error:
-        with suppress(OSError):
-            Path(made).unlink()
-        if isinstance(error, OSError):
-            raise _failure(path, error) from error
-        raise
-
-
-def _refuse_what_is_no_file(target: Path) -> None:
-    try:
-        mode = target.lstat().st_mode
-    except FileNotFoundError:
-        return
-    if not stat.S_ISREG(mode):
-        what = "a symbolic link" if stat.S_ISLNK(mode) else "a folder" if stat.S_ISDIR(mode) else "no ordinary file"
-        raise StorageFailed(f"{target} is {what}: it is not replaced", hint="-o - writes to stdout")
-
-
-def _failure(path: str, error: Exception) -> StorageFailed:
-    return StorageFailed(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}")

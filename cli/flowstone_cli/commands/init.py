@@ -1,17 +1,15 @@
-"""`flow init [DIR]`: make a project, with settings, a folder of workflows and an example; and how files are made here."""
+"""`flow init [DIR]`: make a project, with settings, a folder of workflows and an example."""
 
-import os
 from importlib.resources import files
 from pathlib import Path
-from shlex import quote
 from typing import Annotated
 
 import typer
 
-from flowstone.errors import StorageFailed
 from flowstone.settings import PROJECT_FILE
 from flowstone_cli import json_text
 from flowstone_cli.clean import one_line
+from flowstone_cli.named_files import make, refuse_taken
 from flowstone_cli.session import Session
 
 EXAMPLE = "order.py"
@@ -36,22 +34,6 @@ def command(
 def template(name: str) -> str:
     """The text of a file that comes with the command."""
     return (files("flowstone_cli") / "templates" / name).read_text(encoding="utf-8")
-
-
-def refuse_taken(path: Path) -> None:
-    """Raise StorageFailed if something lies there, a broken link too."""
-    if path.exists() or path.is_symlink():
-        raise StorageFailed(f"{path} is there already: nothing was made", hint=f"ls -l {quote(str(path))}")
-
-
-def make(path: Path, text: str) -> None:
-    """Make a new file and the folders above it; one that is there is never written to. Raises StorageFailed."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "w", encoding="utf-8") as file:  # noqa: PTH123
-            file.write(text)
-    except OSError as error:
-        raise StorageFailed(f"{path} cannot be made: {error.strerror}", hint=f"ls -ld {quote(str(path.parent))}") from error
 
 
 def tell(session: Session, made: list[Path], verb: str) -> None:

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from flowstone.errors import UsageError
-from flowstone_cli.commands.init import make, refuse_taken, tell, template
+from flowstone_cli.commands.init import tell, template
+from flowstone_cli.named_files import make, refuse_taken
 from flowstone_cli.session import Session
 
 

@@ -1,9 +1,11 @@
 """Turns what SQLite and the system report into errors of ours: a plain sentence and a hint. Knows which of them end a store."""
 
+import errno
 import sqlite3
+from pathlib import Path
 from shlex import quote
 
-from flowstone.errors import FlowError, NotAllowed, StorageFailed, TryAgain, ValueRefused
+from flowstone.errors import CannotCreate, FlowError, NotAllowed, StorageFailed, TryAgain, ValueRefused
 
 _KIND = 0xFF
 """SQLite's result codes hold their kind in the low byte."""
@@ -44,6 +46,13 @@ def in_words(error: sqlite3.Error, path: object) -> FlowError:
             return ValueRefused("a value is larger than the database takes", hint="store a file and return its path")
         case _:
             return StorageFailed(f"the database {path} failed: {error} ({name})", hint="flow doctor")
+
+
+def making_in_words(error: OSError, path: Path) -> FlowError:
+    """The error of ours for one of the system's when the file `path`, which a person has named, was to be made."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+        return system_in_words(error, path)
+    return CannotCreate(f"{path} cannot be made: {error.strerror or error}", hint=f"ls -ld {quote(str(path.parent))}")
 
 
 def system_in_words(error: OSError, path: object) -> StorageFailed:

@@ -4,17 +4,18 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from flowstone.clock import Clock
-from flowstone.errors import FlowError, LostOwnership, NotFound, StorageFailed, TryAgain
+from flowstone.errors import CannotCreate, FlowError, LostOwnership, NotFound, TryAgain
 from flowstone.journal.columns import columns_of
 from flowstone.journal.events import MAIL, Draft, Event
 from flowstone.journal.states import SETTLED, TRANSITIONS, Status, Verb
 from flowstone.ports import AuditEntry, AuditNote, Change, Decide, Filter, LogPiece, NewRun, RunRow, Source, Summary
 from flowstone.storage.sqlite import rows, statements
 from flowstone.storage.sqlite.database import Database
-from flowstone.storage.sqlite.failures import system_in_words
+from flowstone.storage.sqlite.failures import making_in_words
 from flowstone.storage.sqlite.opening import BUSY_SECONDS, Mode
 from flowstone.storage.sqlite.paths import beside, make_private_file, resolved, sync_folder
 
@@ -195,11 +196,14 @@ class SqliteStore:
         self._database.alone(statements.CHECKPOINT)
 
     def back_up(self, path: Path) -> None:
-        """Copy the database as it is now into the new file `path`, which is whole or not there. Raises StorageFailed."""
+        """Copy the database as it is now into the new file `path`, which is whole or not there.
+
+        Raises CannotCreate, StorageFailed.
+        """
         unfinished = beside(path, "-unfinished")
         try:
             if path.exists():
-                raise StorageFailed(f"{path} is there already: it is not replaced", hint="name a new file")
+                raise CannotCreate(f"{path} is there already: it is not replaced", hint=f"ls -l {quote(str(path))}")
             unfinished.unlink(missing_ok=True)
             make_private_file(unfinished)
             self._database.alone(statements.COPY_INTO, (str(unfinished),))
@@ -208,7 +212,7 @@ class SqliteStore:
             unfinished.replace(path)
             sync_folder(path.parent)
         except OSError as error:
-            raise system_in_words(error, path) from error
+            raise making_in_words(error, path) from error
 
     # reading
 
