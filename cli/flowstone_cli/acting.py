@@ -106,13 +106,17 @@ class Acting:
         return after if after.events != row.events else None
 
     def carry_out(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run the engine's work; a signal stops the engine."""
+        """Run the engine's work; a signal stops the engine. Raises StorageFailed if a step has closed what the loop needs."""
 
         async def heeding_signals() -> T:
             with _signals(asyncio.get_running_loop(), self._stop):
                 return await work
 
-        return asyncio.run(heeding_signals())
+        try:
+            return asyncio.run(heeding_signals())
+        except OSError:  # the loop has lost its own descriptors
+            self.session.owners.beat()  # so has the owner: that is told
+            raise
 
     @property
     def stopped_code(self) -> int | None:

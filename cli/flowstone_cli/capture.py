@@ -5,6 +5,7 @@ Two kinds of writers: Python's sys.stdout and sys.stderr (attributed to the step
 """
 
 import codecs
+import fcntl
 import io
 import os
 import select
@@ -13,11 +14,15 @@ import threading
 from collections.abc import Callable
 from typing import Any, TextIO
 
+from flowstone.storage.sqlite.descriptors import Descriptor
+
 Take = Callable[[str, str], None]
 """Takes ("out" or "err", text); called from any thread."""
 
 _CAPACITY = 65_536
 """Bytes that a pipe holds."""
+_OUT_OF_THE_WAY = 500
+"""The real streams are kept from this number on: a step that closes "all" descriptors seldom gets there, so it can be told."""
 _LAST_WORDS = 0.5
 """Seconds to wait at the end for what is still in a pipe; a child that keeps it open must not keep us."""
 
@@ -38,7 +43,7 @@ class Capture:
 
     def __enter__(self) -> "Capture":
         self.answer, self.talk = _kept(self._real_out, 1), _kept(self._real_err, 2)
-        self._stderr = os.dup(2)
+        self._stderr = Descriptor(_moved(2))
         self._pipes = [_Pipe(1, "out", self._take), _Pipe(2, "err", self._take)]
         sys.stdout = _Writer(self._take, "out", 1, self._real_out)
         sys.stderr = _Writer(self._take, "err", 2, self._real_err)
@@ -49,10 +54,11 @@ class Capture:
         for real in (self._real_out, self._real_err):
             if real is not None:
                 real.flush()
-        os.dup2(self._stderr, 2)
-        os.close(self._stderr)
-        # Not back to the real stdout: a thread that a step left behind may still print.
-        os.dup2(2, 1)
+        if self._stderr.ours:  # else a step has closed it, and there is nothing to go back to
+            os.dup2(self._stderr.number, 2)
+            self._stderr.close()
+            # Not back to the real stdout: a thread that a step left behind may still print.
+            os.dup2(2, 1)
         for pipe in self._pipes:
             pipe.thread.join(_LAST_WORDS)
 
@@ -71,8 +77,9 @@ class _Pipe:
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
         self._lock = threading.Lock()
         self._open = True
-        self._reading, writing = os.pipe()
-        os.set_blocking(self._reading, False)
+        reading, writing = os.pipe()
+        self._reading = Descriptor(reading)
+        os.set_blocking(reading, False)
         os.dup2(writing, descriptor)
         os.close(writing)
         self.thread = threading.Thread(target=self._read, name=f"flow-std{name}", daemon=True)
@@ -84,19 +91,22 @@ class _Pipe:
             for _ in range(2):  # twice what a pipe holds: a child that never stops writing must not keep us
                 if not self._open:
                     break
+                if not self._reading.ours:  # closed by a step
+                    self._open = False
+                    break
                 try:
-                    data = os.read(self._reading, _CAPACITY)
+                    data = os.read(self._reading.number, _CAPACITY)
                 except BlockingIOError:
                     break
                 self._take(self._name, self._decoder.decode(data, final=not data))
                 if not data:
                     self._open = False
-                    os.close(self._reading)
+                    self._reading.close()
         return self._open
 
     def _read(self) -> None:
         ready = select.poll()
-        ready.register(self._reading, select.POLLIN)
+        ready.register(self._reading.number, select.POLLIN)
         while ready.poll() and self.drain():
             pass
 
@@ -106,9 +116,15 @@ def _kept(real: TextIO | None, descriptor: int) -> TextIO | None:
     if real is None:
         return None
     real.flush()
-    return open(  # noqa: PTH123  a descriptor
-        os.dup(descriptor), "w", encoding=real.encoding, errors="backslashreplace", buffering=1
-    )
+    return open(_moved(descriptor), "w", encoding=real.encoding, errors="backslashreplace", buffering=1)
+
+
+def _moved(descriptor: int) -> int:
+    """A copy of a descriptor, out of the way if the system allows for so high a number."""
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY)
+    except OSError:
+        return os.dup(descriptor)
 
 
 class _Writer(io.TextIOBase):

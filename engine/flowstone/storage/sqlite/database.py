@@ -22,6 +22,9 @@ CLOSING_SECONDS = 1.0
 
 Values = Mapping[str, Any] | Sequence[Any]
 
+_ABANDONED: list[sqlite3.Connection] = []
+"""Connections whose descriptors were closed by somebody else; kept, since Python closes what nobody keeps."""
+
 
 class Database:
     """Threads may share it; a forked child may not. Dead after a failure of the disk: then everything raises StorageFailed."""
@@ -106,6 +109,9 @@ class Database:
         self._closed = True
         dead, self._dead = self._dead, StorageFailed(f"the store of {self._path} was closed")
         if isinstance(dead, _Forked):
+            return
+        if self._lock.lost:
+            _ABANDONED.append(self._connection)  # what closing it would tidy up would go into other files
             return
         try:
             with nullcontext() if self._mode == "read" else self._lock.held(CLOSING_SECONDS), self._using:

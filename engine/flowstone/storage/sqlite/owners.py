@@ -17,6 +17,7 @@ from pathlib import Path
 from flowstone import identity
 from flowstone.ports import Life, OwnerFacts
 from flowstone.storage.sqlite import forks
+from flowstone.storage.sqlite.descriptors import Descriptor, lost
 from flowstone.storage.sqlite.failures import system_in_words
 from flowstone.storage.sqlite.paths import PRIVATE_FILE, PRIVATE_FOLDER, beside, resolved
 from flowstone.storage.sqlite.process import Process, here, life, this_process
@@ -35,7 +36,7 @@ class OwnerFiles:
     def __init__(self, database: str | os.PathLike[str]) -> None:
         self._folder = beside(resolved(database), "-owners")
         self._id: str | None = None
-        self._descriptor: int | None = None
+        self._descriptor: Descriptor | None = None
         forks.watch(self)
 
     def enlist(self) -> str:
@@ -83,9 +84,11 @@ class OwnerFiles:
         )
 
     def beat(self) -> None:
-        """Show that this process lives: its file's time of change."""
+        """Show that this process lives: its file's time of change. Raises StorageFailed if the file was closed by a step."""
         if self._descriptor is not None:
-            os.utime(self._descriptor)
+            if not self._descriptor.ours:
+                raise lost()
+            os.utime(self._descriptor.number)
 
     def retire(self) -> None:
         """This process stops being an owner: its file goes. Idempotent."""
@@ -96,7 +99,7 @@ class OwnerFiles:
     def forked(self) -> None:
         """In a child: close the copy of the descriptor, which would make a dead parent look alive."""
         if self._descriptor is not None:
-            os.close(self._descriptor)
+            self._descriptor.close()
         self._descriptor = self._id = None
 
     def _lock_file(self) -> str:
@@ -114,7 +117,7 @@ class OwnerFiles:
             os.close(descriptor)
             unfinished.unlink(missing_ok=True)
             raise
-        self._descriptor = descriptor
+        self._descriptor = Descriptor(descriptor)
         return owner
 
     def _sweep(self) -> None:

@@ -15,6 +15,7 @@ from shlex import quote
 
 from flowstone.errors import Locked
 from flowstone.storage.sqlite import forks
+from flowstone.storage.sqlite.descriptors import Descriptor, lost
 from flowstone.storage.sqlite.failures import system_in_words
 from flowstone.storage.sqlite.paths import PRIVATE_FILE, identity
 
@@ -29,7 +30,7 @@ class WriteLock:
         self._path = path
         self._timeout = timeout
         self._turn = threading.Lock()  # among our threads, which share the descriptor and so the flock
-        self._descriptor: int | None = None
+        self._descriptor: Descriptor | None = None
         self._mine = _NOBODY
         """What the lock's file says while this process holds it; made at the first taking."""
         forks.watch(self)
@@ -43,10 +44,11 @@ class WriteLock:
         finally:
             self.give_back(descriptor)
 
-    def take(self, timeout: float | None = None) -> int:
+    def take(self, timeout: float | None = None) -> Descriptor:
         """Take the lock. Raises Locked with the holder's pid after the timeout (seconds); Ctrl-C ends the waiting at once.
 
-        Returns what to hand to `give_back`.
+        Returns what to hand to `give_back`. Raises StorageFailed if the lock's file was closed behind our back: then SQLite's
+        files were too.
         """
         seconds = self._timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
@@ -58,52 +60,61 @@ class WriteLock:
             self._turn.release()
             raise
 
-    def give_back(self, descriptor: int) -> None:
+    def give_back(self, descriptor: Descriptor) -> None:
         """Let others have the lock."""
         try:
-            if self._descriptor == descriptor:  # not in a child forked meanwhile
-                fcntl.flock(descriptor, fcntl.LOCK_UN)
+            if self._descriptor is descriptor:  # not in a child forked meanwhile
+                fcntl.flock(descriptor.number, fcntl.LOCK_UN)
+        except OSError:
+            if descriptor.ours:
+                raise
         finally:
             self._turn.release()
 
     def close(self) -> None:
         """Close the lock's file."""
         if self._descriptor is not None:
-            os.close(self._descriptor)
+            self._descriptor.close()
             self._descriptor = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether the lock's file was closed by somebody else."""
+        return self._descriptor is not None and not self._descriptor.ours
 
     def forked(self) -> None:
         """In a child: close the copy, which would keep the parent's lock held after the parent's death."""
         self.close()
         self._mine = _NOBODY
 
-    def _take(self, deadline: float) -> int:
+    def _take(self, deadline: float) -> Descriptor:
         while True:
             descriptor = self._open()
+            if not descriptor.ours:
+                raise lost()
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(descriptor.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 self._wait(descriptor, deadline)
             except OSError as error:
                 raise system_in_words(error, self._path) from error
-            found = os.fstat(descriptor)
-            if identity(self._path) == (found.st_dev, found.st_ino):
-                self._sign(descriptor)
+            if identity(self._path) == descriptor.file:
+                self._sign(descriptor.number)
                 return descriptor
             self.close()  # the file was removed or replaced: others lock the new one
 
-    def _open(self) -> int:
+    def _open(self) -> Descriptor:
         if self._descriptor is None:
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             try:
-                self._descriptor = os.open(self._path, flags, PRIVATE_FILE)
+                self._descriptor = Descriptor(os.open(self._path, flags, PRIVATE_FILE))
             except OSError as error:
                 raise system_in_words(error, self._path) from error
         return self._descriptor
 
-    def _wait(self, descriptor: int, deadline: float) -> None:
+    def _wait(self, descriptor: Descriptor, deadline: float) -> None:
         """Block in flock, which is fair, but in a thread of its own, so that the waiting can end early."""
-        waiter = _Waiter(descriptor)
+        waiter = _Waiter(descriptor.number)
         try:
             waiter.start()
             if waiter.granted.wait(deadline - time.monotonic()):
