@@ -223,10 +223,10 @@ class Body:
         for asked in self._unawaited.values():
             if asked.coroutine is not None:
                 asked.coroutine.close()
-        for task in asyncio.all_tasks(self._loop):
+        for task in self._loop.pending():
             task.cancel()
         self._loop.drain(at_most=10_000)
-        for task in asyncio.all_tasks(self._loop):
+        for task in self._loop.pending():
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # it swallowed its cancelling; it is dropped
 
     # what the Flow asks

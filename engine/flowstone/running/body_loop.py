@@ -83,6 +83,10 @@ class BodyLoop(asyncio.AbstractEventLoop):
         """Finish an async generator that the body has dropped as a task of the body, not of the process's loop."""
         self.create_task(generator.aclose())
 
+    def pending(self) -> "list[asyncio.Task[Any]]":
+        """The tasks of the body that have not ended. asyncio.all_tasks would look through those of all bodies."""
+        return [task for task in self._branches if not task.done()]
+
     def current_branch(self) -> Branch | None:
         """The branch of the task that is running in this loop; None outside of one."""
         if events._get_running_loop() is not self:  # asked by another thread while the body runs in its own
