@@ -11,8 +11,9 @@ def main() -> None:
     if arguments in (["--version"], ["-V"]):
         from flowstone_cli import VERSION
 
-        arguments = []
-        _leave(_version(VERSION))
+        _leave(_printed(f"flow {VERSION}\n"))
+    if arguments in (["--help"], ["-h"], ["help"]) and _is_wide():
+        _leave(_printed(_help()))
     if arguments[:1] == ["__complete"]:
         from flowstone_cli.commands.completing import complete
 
@@ -40,11 +41,27 @@ def _run(arguments: list[str]) -> int:
         return report(error, arguments)
 
 
-def _version(version: str) -> int:
+def _is_wide() -> bool:
+    """Whether the help can be shown as it is stored: in 80 columns, as in a pipe."""
+    import os
+
+    try:
+        return int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns) >= 80
+    except (OSError, ValueError):
+        return True
+
+
+def _help() -> str:
+    """What the parser says for `flow --help`, stored: nothing that it needs is imported."""
+    with open(__file__.removesuffix("__main__.py") + "help.txt", encoding="ascii") as file:  # noqa: PTH123
+        return file.read()
+
+
+def _printed(text: str) -> int:
     try:
         if sys.stdout is None:
             return 74
-        sys.stdout.write(f"flow {version}\n")
+        sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
         return _GONE

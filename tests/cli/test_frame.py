@@ -1,5 +1,6 @@
 """The frame: verbs, help, options before and after the verb, what is imported."""
 
+import os
 import tomllib
 from pathlib import Path
 
@@ -88,7 +89,17 @@ def test_reading_does_not_import_what_running_needs(shared, arguments):
     assert not loaded & HEAVY
 
 
-def test_the_version_imports_next_to_nothing(project):
-    result = project.flow("--version", python=("-X", "importtime"))
+def test_the_stored_root_help_is_what_the_parser_says(project):
+    said = project.flow().out  # without an argument the parser is asked; `FLOW_STORE_TEXT=1` stores what it says
+    stored = REPOSITORY / "cli" / "flowstone_cli" / "help.txt"
+    if os.environ.get("FLOW_STORE_TEXT"):
+        stored.write_text(said)
+    assert stored.read_text() == said
+    assert project.flow("--help", COLUMNS="40").out == project.flow(COLUMNS="40").out != said
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_the_version_and_the_root_help_import_next_to_nothing(project, option):
+    result = project.flow(option, python=("-X", "importtime"))
     loaded = {line.rpartition("|")[2].strip() for line in result.err.splitlines() if line.startswith("import time:")}
     assert not loaded & {"typer", "flowstone", "flowstone_cli.app", "json"}

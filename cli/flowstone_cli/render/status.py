@@ -50,29 +50,24 @@ def people(view: RunView, stream: Stream) -> str:
 
 def piped(view: RunView) -> str:
     """The same in a pipe: `field TAB value`, then one line per step."""
-    document = view.document
-    made = []
-    for name in ("id", "workflow", "status", "phase", "key", "user", "created_at", "updated_at", "finished_at", "events"):
-        made.append(tsv(name, document[name]))
-    made.append(tsv("input", json_text.compact(document["input"])))
+    document, ledger = view.document, view.ledger
+    head = ("id", "workflow", "status", "phase", "key", "user", "created_at", "updated_at", "finished_at", "events")
+    lines: list[tuple[object, ...]] = [(name, document[name]) for name in head]
+    lines += [("input", json_text.compact(document["input"]))]
     if view.phase is Phase.COMPLETED:
-        made.append(tsv("output", json_text.compact(document["output"])))
-    error = document["error"]
-    if error:
-        made.append(tsv("error", error["step"], error["type"], error["message"]))
-    if fork := view.ledger.created.get("fork"):
-        made.append(tsv("fork", fork["run"], fork["step"]))
-    for version, n in view.versions:
-        made.append(tsv("version", version, n))
-    for wait in document["waiting"]:
-        made.append(tsv("waiting", wait["kind"], wait["reason"], wait["deadline"] or wait["wake_at"]))
-    made.append(tsv("next", document["next"]))
-    for fate in view.unvisited:
-        made.append(tsv("node", fate.node, fate.status, fate.why))
+        lines += [("output", json_text.compact(document["output"]))]
+    if error := document["error"]:
+        lines += [("error", error["step"], error["type"], error["message"])]
+    if fork := ledger.created.get("fork"):
+        lines += [("fork", fork["run"], fork["step"])]
+    lines += [("version", version, n) for version, n in view.versions]
+    lines += [("waiting", wait["kind"], wait["reason"], wait["deadline"] or wait["wake_at"]) for wait in document["waiting"]]
+    lines += [("next", document["next"])]
+    lines += [("node", fate.node, fate.status, fate.why) for fate in view.unvisited]
     for step in document["steps"]:
-        failure = step["error"] or {}
-        made.append(tsv("step", step["key"], step["kind"], step["status"], step["attempts"], step["duration_ms"], failure.get("type")))
-    return "".join(made)
+        failed = (step["error"] or {}).get("type")
+        lines += [("step", step["key"], step["kind"], step["status"], step["attempts"], step["duration_ms"], failed)]
+    return "".join(tsv(*line) for line in lines)
 
 
 def _took(view: RunView) -> str:
