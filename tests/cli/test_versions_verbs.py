@@ -280,3 +280,38 @@ def test_a_file_is_replaced_whole_is_the_owners_alone_and_is_never_a_link(shop):
     assert not (shop.root / "precious").exists()
     assert sorted(path.name for path in shop.root.iterdir() if path.name.startswith(".")) == [".flow"]
     refused(shop.flow("export", run, "--format", "pdf", "--json"), 2, "usage")
+
+
+CLOCK = """
+import time
+from flowstone import Flow, workflow
+
+@workflow
+async def dated(flow: Flow) -> None:
+    await flow.do("a", print, time.time())
+    await flow.suspend("look")
+"""
+
+
+def test_what_a_replay_cannot_repeat_is_warned_of_by_file_and_line_and_it_is_0(shop):
+    file = shop.root / "workflows" / "dated.py"
+    file.write_text(CLOCK)
+    said = {"workflow": "dated", "file": str(file), "line": 7, "call": "time.time()", "hint": "flow.now()"}
+    for arguments in (("dated",), ()):
+        result = shop.flow("check", *arguments, "--json")
+        (warning,) = result.document["warnings"]
+        assert (result.code, {name: warning[name] for name in said}) == (0, said)
+    message = "reads the clock, which has gone on at the next replay"
+    assert shop.flow("check", "dated").out.endswith(f"warning\tdated\t{file}:7\ttime.time()\t{message}\tflow.now()\n")
+    shown = words(shop.terminal("check", "dated").out)
+    assert shown[-2:] == [f"time.time() {message}", "use flow.now()"]
+    assert shop.flow("check", "shop", "--json").document["warnings"] == []
+
+
+def test_a_run_that_does_not_fit_is_told_with_what_its_body_cannot_repeat(shop):
+    (shop.root / "workflows" / "dated.py").write_text(CLOCK)
+    run = shop.run_id("dated")
+    result = shop.flow("check", run, "--json")
+    assert (result.code, [one["call"] for one in result.document["warnings"]]) == (76, ["time.time()"])
+    fits = shop.run_id("shop")
+    assert shop.flow("check", fits, "--json").document["warnings"] == []

@@ -31,7 +31,8 @@ def command(
 ) -> int:
     """Check that today's code fits the runs that are going on: of all workflows, of NAME, or one run. Exits 76 if it does not.
 
-    Of NAME also that it can be loaded and started. Nothing is run and nothing is written.
+    Of NAME also that it can be loaded and started. Warns of what bodies call that a replay cannot repeat: the clock, randomness,
+    files, a set's order. Nothing is run and nothing is written.
     """
     from flowstone.graph.files import library as library_of
 
@@ -53,6 +54,7 @@ def command(
         "workflow": workflow,
         "runs": [_document(one) for one in found],
         "patches": _patches(library, what, found) if of_workflows else [],
+        "warnings": _warnings(library, {what} if of_workflows else {one.row.workflow for one in found if one.refusal}),
     }
     if session.options.json:
         out.write(json_text.document(document))
@@ -137,6 +139,25 @@ def _patches(library: "Library", workflow: str | None, found: "list[Checked]") -
                 }
             )
     return made
+
+
+def _warnings(library: "Library", wanted: set[str | None]) -> list[dict[str, Any]]:
+    """`warnings[]`: what the bodies of these workflows (of all, if None is among them) call that a replay cannot repeat."""
+    from flowstone.journal.lint import doubts_in
+
+    return [
+        {
+            "workflow": one.name,
+            "file": str(one.file),
+            "line": doubt.line,
+            "call": doubt.call,
+            "message": doubt.message,
+            "hint": doubt.cure,
+        }
+        for one in library.index.workflows()
+        if one.file.suffix == ".py" and not wanted.isdisjoint({None, one.name})
+        for doubt in doubts_in(decode_source(one.file.read_bytes()), one.attribute, one.line)
+    ]
 
 
 def _workflow(library: "Library", name: str) -> dict[str, Any] | None:

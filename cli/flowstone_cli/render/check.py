@@ -1,4 +1,4 @@
-"""`flow check`: per run whether it fits, else the first difference; per patch whether a run still needs its old way."""
+"""`flow check`: per run whether it fits, else the first difference; patches that runs still need; doubts about bodies."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ Document = dict[str, Any]
 
 
 def people(document: Document, short: Callable[[str, Stream], str], stream: Stream) -> str:
-    """The workflow, the runs, the patches."""
+    """The workflow, the runs, the patches, the warnings."""
     made = ""
     workflow = document["workflow"]
     if workflow is not None:
@@ -35,11 +35,18 @@ def people(document: Document, short: Callable[[str, Stream], str], stream: Stre
         needed = [short(run, stream) for run in patch["needed_by"]]
         said = f"needed by {', '.join(needed)}" if needed else "no open run needs the old way: it can go"
         made += field(stream, "", said, whole=True)
+    for warning in document["warnings"]:
+        made += field(stream, "warning", f"{warning['file']}:{warning['line']}", whole=True)
+        made += field(stream, "", f"{warning['call']} {warning['message']}", whole=True)
+        made += field(stream, "", f"use {warning['hint']}", whole=True)
     return made
 
 
 def piped(document: Document) -> str:
-    """`fits` or `differs`, run, workflow, status, step, message, cause; then `patch`, workflow, id, line, who needs it."""
+    """`fits` or `differs`, run, workflow, status, step, message, cause; then `patch`, workflow, id, line, who needs it.
+
+    Then `warning`, workflow, line, call, what is wrong with it, what to use.
+    """
     made = ""
     if document["workflow"] is not None:
         made += tsv("workflow", document["workflow"]["name"], document["workflow"]["version"])
@@ -49,6 +56,9 @@ def piped(document: Document) -> str:
     for patch in document["patches"]:
         needed = " ".join(patch["needed_by"]) or "no open run needs the old way"
         made += tsv("patch", patch["workflow"], patch["patch"], f"{patch['file']}:{patch['line'] or '?'}", needed)
+    for warning in document["warnings"]:
+        place = f"{warning['file']}:{warning['line']}"
+        made += tsv("warning", warning["workflow"], place, warning["call"], warning["message"], warning["hint"])
     return made
 
 

@@ -1,0 +1,373 @@
+"""Reads a body for what a replay cannot repeat: the clock, randomness, the environment, files, the order of a set.
+
+From the syntax tree alone, like the plan: nothing is imported and nothing is run. Looked at are the body, and what it calls of
+its file; not what it gives to a step. It says too little rather than too much.
+"""
+
+import ast
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from flowstone.journal.lint_names import (
+    BUILTINS,
+    FIRST_ARGUMENTS,
+    MODULES,
+    NAMES,
+    NO_ORDER,
+    OF_PATHS,
+    OF_PATHS_ALONE,
+    READ,
+    SEEDED,
+    Habit,
+)
+from flowstone.journal.plan_calls import Function, last_part, text
+from flowstone.journal.versions import _definitions, _first_line
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """One place where a body asks something else than the journal."""
+
+    line: int
+    call: str
+    """As written, cut if it is long: `datetime.now()`."""
+    message: str
+    """What is wrong with it, without the call."""
+    cure: str
+    """What to write instead."""
+
+
+def doubts_in(source: str, name: str, line: int | None = None) -> list[Doubt]:
+    """The doubts about the body `name` in a module's source text, by line; `line` as for `version_of`.
+
+    None for what is no function, or for source that cannot be read: whoever loads it says so.
+    """
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(source)
+    except (SyntaxError, RecursionError, MemoryError):
+        return []
+    placed = [one for one, qualified in _definitions(tree) if qualified == name and line in (None, one.lineno, _first_line(one))]
+    if not placed or not isinstance(placed[-1], Function):
+        return []
+    module = _Module(tree)
+    found = {(doubt.line, doubt.call): doubt for doubt in module.read(placed[-1])}
+    return [found[place] for place in sorted(found)]
+
+
+class _Module:
+    """A file: what its names stand for, and its functions."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.full: dict[str, str | None] = {}
+        """Imported names by what they stand for; None for what is the file's own."""
+        self.functions = {node.name: node for node in tree.body if isinstance(node, Function)}
+        for node in ast.walk(tree):
+            match node:
+                case ast.Import(names=aliases):
+                    for one in aliases:
+                        top = one.name.partition(".")[0]
+                        self.full[one.asname or top] = one.name if one.asname else top
+                case ast.ImportFrom(module=module, names=aliases, level=level):
+                    self.full.update({one.asname or one.name: None if level else f"{module}.{one.name}" for one in aliases})
+        values: dict[str, list[ast.expr | None]] = {}
+        for node in tree.body:
+            for name, value in _bindings(node):
+                self.full[name] = self._stands_for(value)
+                values.setdefault(name, []).append(value)
+        self.full.update(dict.fromkeys(self.functions))
+        reader = _Reader(self, _Frame(ast.FunctionDef(), {}, frozenset(), frozenset(), frozenset()))
+        reader.learn(values)
+        self.sets, self.paths = reader.sets, reader.paths
+
+    def _stands_for(self, value: ast.expr | None) -> str | None:
+        """Of a variable of the module: `now = datetime.now`, `client = httpx.Client()`."""
+        if isinstance(value, ast.Call):
+            made = self.named(value.func, frozenset())
+            module = None if made is None else next((one for one in MODULES if made.startswith(one + ".")), None)
+            return None if made in SEEDED and isinstance(value, ast.Call) and value.args else module
+        return None if value is None else self.named(value, frozenset())
+
+    def named(self, node: ast.expr, bound: frozenset[str]) -> str | None:
+        """The full name of `a.b.c`; None for what is bound by the function around, or by the file."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name) or node.id in bound:
+            return None
+        root = self.full.get(node.id, f"builtins.{node.id}")
+        return None if root is None else ".".join([root, *reversed(parts)])
+
+    def read(self, body: Function) -> Iterator[Doubt]:
+        """The doubts about a body, and about what it calls in this file."""
+        waiting = [_Frame(body, self.functions, frozenset(), self.sets, self.paths)]
+        known = {body}
+        for frame in waiting:  # grows while it is walked
+            reader = _Reader(self, frame)
+            yield from reader.doubts()
+            for called in reader.called:
+                if called.function not in known:
+                    known.add(called.function)
+                    waiting.append(called)
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """A function to be read, with what is around it."""
+
+    function: Function
+    functions: Mapping[str, Function]
+    """Those that it can call, by name."""
+    bound: frozenset[str]
+    sets: frozenset[str]
+    paths: frozenset[str]
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads one function. Without recursion: a long sum is a deep tree."""
+
+    module: _Module
+    frame: _Frame
+    called: list[_Frame] = field(default_factory=list)
+    """Functions of the file that it calls."""
+    bound: frozenset[str] = frozenset()
+    sets: frozenset[str] = frozenset()
+    paths: frozenset[str] = frozenset()
+    functions: Mapping[str, Function] = field(default_factory=dict)
+    _unordered: set[int] = field(default_factory=set)
+    """Ids of nodes whose order does not matter where they stand."""
+
+    def doubts(self) -> Iterator[Doubt]:
+        """All in the function's own code."""
+        function, frame = self.frame.function, self.frame
+        inside = [*_inside(function.body)]
+        own = {one.name: one for one in inside if isinstance(one, Function)}
+        values: dict[str, list[ast.expr | None]] = {}
+        for node in inside:
+            for name, value in _bindings(node):
+                values.setdefault(name, []).append(value)
+        parameters = _parameters(function)
+        here = parameters.keys() | values.keys()
+        self.functions = {name: one for name, one in frame.functions.items() if name not in here} | own
+        self.bound = frame.bound | here | own.keys()
+        self.sets = (frame.sets - here) | {name for name, one in parameters.items() if _annotated_as(one, _SETS)}
+        self.paths = (frame.paths - here) | {name for name, one in parameters.items() if _annotated_as(one, _PATHS)}
+        self.learn({name: all_of for name, all_of in values.items() if name not in parameters})
+        for node in inside:
+            yield from self._doubts(node)
+
+    def learn(self, values: Mapping[str, list[ast.expr | None]]) -> None:
+        """Which names are sets and which are paths: those that are bound to nothing else."""
+        for name, bound_to in values.items():
+            if all(one is not None and self._is_set(one) for one in bound_to):
+                self.sets |= {name}
+            if all(one is not None and self._is_path(one) for one in bound_to):
+                self.paths |= {name}
+
+    def _doubts(self, node: ast.AST) -> Iterator[Doubt]:
+        match node:
+            case ast.Call():
+                yield from self._call(node)
+            case ast.Attribute() | ast.Name():
+                habit = READ.get(self.module.named(node, self.bound) or "")
+                if habit is not None:
+                    yield _doubt(node, text(node), habit)
+            case ast.For(iter=iterated) | ast.AsyncFor(iter=iterated):
+                yield from self._over(iterated)
+            case ast.ListComp() | ast.DictComp() | ast.GeneratorExp() | ast.SetComp():
+                if id(node) not in self._unordered and not (isinstance(node, ast.SetComp) and not _awaits(node)):
+                    for generator in node.generators:
+                        yield from self._over(generator.iter)
+                elif isinstance(node, ast.SetComp):
+                    self._unordered.update(id(generator.iter) for generator in node.generators)
+            case ast.Starred(value=value) if id(node) not in self._unordered:
+                yield from self._over(value)
+            case ast.Set(elts=elements):
+                self._unordered.update(map(id, elements))
+            case ast.Global(names=names):
+                yield _doubt(node, f"global {', '.join(names)}", Habit.GLOBAL)
+
+    def _call(self, node: ast.Call) -> Iterator[Doubt]:
+        name = last_part(node.func)
+        if isinstance(node.func, ast.Name):
+            if name in NO_ORDER and name not in self.bound:
+                self._unordered.update(map(id, node.args))
+            if name in ("list", "tuple", "enumerate", "iter", "next", "zip", "map", "filter") and name not in self.bound:
+                for argument in node.args:
+                    yield from self._over(argument)
+            if (function := self.functions.get(name)) is not None:
+                yield from self._own(node, function)
+        elif name in ("map", "collect"):
+            for argument in node.args[2:3]:
+                yield from self._over(argument)
+        elif name in ("join", "extend"):
+            for argument in node.args:
+                yield from self._over(argument)
+        if (habit := self._habit(node)) is not None:
+            yield _doubt(node, f"{text(node.func)}()", habit)
+
+    def _own(self, node: ast.Call, function: Function) -> Iterator[Doubt]:
+        """A call of a function of the file."""
+        marks = {last_part(one.func if isinstance(one, ast.Call) else one) for one in function.decorator_list}
+        if "step" in marks:
+            yield _doubt(node, f"{function.name}()", Habit.DIRECT, name=function.name)
+        elif not marks:
+            inner = function.name not in self.module.functions or self.module.functions[function.name] is not function
+            around = (self.bound, self.sets, self.paths) if inner else (frozenset(), self.module.sets, self.module.paths)
+            self.called.append(_Frame(function, self.functions if inner else self.module.functions, *around))
+
+    def _habit(self, node: ast.Call) -> Habit | None:
+        func, given = node.func, len(node.args) + len(node.keywords)
+        if isinstance(func, ast.Attribute) and (
+            func.attr in OF_PATHS_ALONE or (func.attr in OF_PATHS and self._is_path(func.value))
+        ):
+            return Habit.FILE
+        full = self.module.named(func, self.bound)
+        if full is None or full.endswith(("Error", "Exception", "Warning")) or (full in SEEDED and given):
+            return None
+        if full in FIRST_ARGUMENTS:
+            return Habit.CLOCK if given < FIRST_ARGUMENTS[full] else None
+        if full == "asyncio.sleep":
+            return None if _is_zero(node.args) else Habit.WAIT
+        if full in NAMES:
+            return NAMES[full]
+        module, _, builtin = full.partition(".")
+        if module == "builtins":
+            return BUILTINS.get(builtin)
+        return next((MODULES[one] for one in _prefixes(full) if one in MODULES), None)
+
+    def _over(self, node: ast.expr) -> Iterator[Doubt]:
+        """Something goes over it in its order."""
+        if id(node) not in self._unordered and self._is_set(node):
+            self._unordered.add(id(node))
+            yield _doubt(node, text(node), Habit.SET)
+
+    def _is_set(self, node: ast.expr) -> bool:
+        """Whether it is certainly a set, and not one of numbers alone, whose order is the same everywhere."""
+        match node:
+            case ast.Set(elts=elements):
+                return not all(isinstance(one, ast.Constant) and isinstance(one.value, int | None) for one in elements)
+            case ast.SetComp():
+                return True
+            case ast.Subscript(value=ast.Await(value=ast.Call(func=func))):
+                return self.module.named(func, self.bound) == "asyncio.wait"  # (done, pending)
+            case ast.Name(id=name):
+                return name in self.sets
+            case ast.Call(func=ast.Name(id="set" | "frozenset" as name)):
+                return name not in self.bound and self.module.full.get(name, "") == ""
+            case ast.Call(func=ast.Attribute(value=base, attr=method)):
+                return method in _SET_METHODS and self._is_set(base)
+            case ast.BinOp(left=left, op=ast.BitOr() | ast.BitAnd() | ast.Sub() | ast.BitXor(), right=right):
+                return any(self._is_set(one) or _is_keys(one) for one in (left, right))
+        return False
+
+    def _is_path(self, node: ast.expr) -> bool:
+        """Whether it is certainly a path."""
+        while True:
+            match node:
+                case ast.Name(id=name):
+                    return name in self.paths
+                case ast.Call(func=ast.Attribute(value=base)) if self.module.named(node.func, self.bound) != "pathlib.Path":
+                    node = base
+                case ast.Call(func=func):
+                    return self.module.named(func, self.bound) == "pathlib.Path"
+                case ast.BinOp(left=left, op=ast.Div()):
+                    node = left
+                case ast.Attribute(value=base, attr="parent"):
+                    node = base
+                case _:
+                    return False
+
+
+_SETS = frozenset({"set", "frozenset", "Set", "AbstractSet", "FrozenSet"})
+_PATHS = frozenset({"Path"})
+_SET_METHODS = frozenset({"union", "intersection", "difference", "symmetric_difference", "copy"})
+_STEP_VERBS = frozenset({"do", "map", "collect"})
+
+
+def _inside(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Every node of a function's own code, in the order of the source: not of the functions in it, nor what it gives to steps."""
+    stack = [*reversed([*body])]
+    while stack:
+        node = stack.pop()
+        yield node
+        children: list[ast.AST]
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                children = [*node.decorator_list, *node.args.defaults, *(one for one in node.args.kw_defaults if one is not None)]
+            case ast.Call(func=ast.Attribute(attr=verb), args=[_, given, *_]) if verb in _STEP_VERBS and isinstance(
+                given, ast.Name | ast.Attribute | ast.Lambda
+            ):
+                kept = [one for one in node.keywords if one.arg not in ("undo", "on_error")]
+                children = [node.func, *(one for one in node.args if one is not given), *kept]
+            case ast.AnnAssign():
+                children = [one for one in (node.target, node.value) if one is not None]
+            case _:
+                children = [*ast.iter_child_nodes(node)]
+        stack += reversed(children)
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
+    """The names that a node binds right here, with their values; None for a value that is not known."""
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    yield target.id, value
+                elif isinstance(target, ast.Tuple) and all(isinstance(one, ast.Name) for one in target.elts):
+                    for place, one in enumerate(target.elts):
+                        yield one.id, ast.Subscript(value, ast.Constant(place))  # type: ignore[attr-defined]
+                else:
+                    yield from ((one.id, None) for one in ast.walk(target) if _is_stored(one))
+        case ast.AnnAssign(target=ast.Name(id=name), value=value) if value is not None:
+            yield name, value
+        case ast.NamedExpr(target=ast.Name(id=name), value=value):
+            yield name, value
+        case ast.For(target=target) | ast.AsyncFor(target=target) | ast.comprehension(target=target):
+            yield from ((one.id, None) for one in ast.walk(target) if _is_stored(one))
+        case ast.withitem(optional_vars=target) if target is not None:
+            yield from ((one.id, None) for one in ast.walk(target) if _is_stored(one))
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            yield name, None
+        case ast.ClassDef(name=name):
+            yield name, None
+        case ast.Lambda(args=arguments):
+            yield from ((one.arg, None) for one in ast.walk(arguments) if isinstance(one, ast.arg))
+
+
+def _is_stored(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+
+
+def _parameters(function: Function) -> dict[str, ast.expr | None]:
+    return {one.arg: one.annotation for one in ast.walk(function.args) if isinstance(one, ast.arg)}
+
+
+def _annotated_as(annotation: ast.expr | None, names: frozenset[str]) -> bool:
+    named = annotation.value if isinstance(annotation, ast.Subscript) else annotation
+    return named is not None and last_part(named) in names
+
+
+def _awaits(node: ast.AST) -> bool:
+    return any(isinstance(one, ast.Await) for one in ast.walk(node))
+
+
+def _is_keys(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("keys", "items")
+
+
+def _is_zero(arguments: list[ast.expr]) -> bool:
+    return bool(arguments) and isinstance(arguments[0], ast.Constant) and arguments[0].value == 0
+
+
+def _prefixes(full: str) -> Iterator[str]:
+    while "." in full:
+        full = full.rpartition(".")[0]
+        yield full
+
+
+def _doubt(node: ast.AST, call: str, habit: Habit, **names: str) -> Doubt:
+    return Doubt(getattr(node, "lineno", 0), call, habit.said, habit.cure.format(**names) if names else habit.cure)
