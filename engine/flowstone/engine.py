@@ -91,7 +91,7 @@ class Engine:
         self._park_after = parse(_checked(settings, "park_after"))
         self._programs = Programs(library, self._policy)
         self._creating = Creating(store, self._programs)
-        self._taking = Taking(store, owners, clock, self._program, self._log)
+        self._taking = Taking(store, owners, clock, self._program, self._programs.plan, self._log)
         self._passing = Passing(
             store, owners, clock, self._output, self.stop, self, self._policy, observe or (lambda events: None)
         )

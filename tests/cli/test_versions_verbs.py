@@ -147,6 +147,24 @@ def test_status_says_under_which_versions_a_run_went_on(shop):
     assert f"versions begun under {first[:6]}, since event {n} {second[:6]}" in words(shop.terminal("status", run).out)
 
 
+def plan_of(shop, run) -> list[str]:
+    return [entry["name"] for entry in shop.flow("status", run, "--json").document["plan"]]
+
+
+@pytest.mark.parametrize("verb", ["resume", "retry"])
+def test_the_plan_of_a_run_is_that_of_the_version_it_went_on_under(shop, verb):
+    run = shop.run_id("shop")
+    assert plan_of(shop, run) == ["reserve", "quotes", "charge card", "look", "quotes", "ship"]
+    if verb == "retry":
+        assert shop.flow("cancel", run, "--no-undo").code == 0
+    edit(shop, '"ship", hit', '"send", hit')
+    edit(shop, "    return [stock", "    for at in range(total):\n        await flow.sleep('nap', '1s')\n    return [stock")
+    assert plan_of(shop, run)[-1] == "ship"  # nothing has gone on yet
+    shop.flow(verb, run, *(["--no-wait"] if verb == "retry" else []))
+    assert plan_of(shop, run) == ["reserve", "quotes", "charge card", "look", "quotes", "nap", "send"]
+    assert shop.flow("status", run, "--json").document["deterministic"] is False
+
+
 # fork
 
 

@@ -34,6 +34,8 @@ class Ledger:
         self.state: dict[str, Any] = {}
         self.created: dict[str, Any] = {}
         self.version = ""
+        self.planned: dict[str, Any] = {}
+        """`plan` and `deterministic` of that version, as they were read when the run came to it."""
         self.status = Status.RUNNING
         self.created_at = 0
         self.updated_at = 0
@@ -300,6 +302,7 @@ class Ledger:
         self.created = event.body()
         self.created_at = event.at
         self.version = self.created["version"]
+        self._keep_plan(self.created)
 
     def _run_claimed(self, event: Event) -> None:
         body = event.body()
@@ -331,7 +334,13 @@ class Ledger:
         self.completions.append(event)
 
     def _run_migrated(self, event: Event) -> None:
-        self.version = event.body()["to"]
+        body = event.body()
+        self.version = body["to"]
+        self._keep_plan(body)
+
+    def _keep_plan(self, body: dict[str, Any]) -> None:
+        if "plan" in body:
+            self.planned = {"plan": body["plan"], "deterministic": body["deterministic"]}
 
     def _settled(self, event: Event, status: Status) -> dict[str, Any]:
         self.status = status

@@ -45,8 +45,10 @@ def refuse_if_owned(owners: Owners, run: RunRow, *, takeover: bool = False) -> N
     )
 
 
-def claim_drafts(owners: Owners, run: RunRow, ledger: Ledger, cause: Cause, version: str) -> tuple[list[Draft], Verb | None]:
-    """The events of a claim in their order, and the transition that goes with it.
+def claim_drafts(
+    owners: Owners, run: RunRow, ledger: Ledger, cause: Cause, migrated: Sequence[Draft]
+) -> tuple[list[Draft], Verb | None]:
+    """The events of a claim in their order, and the transition that goes with it; `migrated` says that the version is another.
 
     Every attempt that is still open belongs to a process that is gone: it is recorded as interrupted. Not so a child run, which
     is found again as it stands.
@@ -73,8 +75,7 @@ def claim_drafts(owners: Owners, run: RunRow, ledger: Ledger, cause: Cause, vers
         for operation in ledger.operations.values()
         if operation.open and operation.attempts and operation.last.status == "running" and operation.child is None
     ]
-    if ledger.version != version:
-        drafts.append(Draft(Kind.RUN_MIGRATED, text=body_text(**{"from": ledger.version, "to": version})))
+    drafts += migrated
     if run.status is not Status.SUSPENDED:
         return drafts, None
     drafts.append(Draft(Kind.RUN_RESUMED, text=body_text(by=cause.by, cause=cause.verb, passes=list(cause.passes))))

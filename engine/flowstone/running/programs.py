@@ -33,7 +33,7 @@ class Programs:
         return Source(version.hash, workflow, version.source)
 
     def plan(self, workflow: str) -> dict[str, Any]:
-        """What run.created keeps of a workflow's plan. That a plan cannot be read stops no run."""
+        """What run.created and run.migrated keep of a workflow's plan. That a plan cannot be read stops no run."""
         try:
             plan = self.library.plan(workflow)
         except (FlowError, SyntaxError, RecursionError):

@@ -61,6 +61,8 @@ class Taking:
     clock: Clock
     program: Callable[[RunRow, Any], Program]
     """The code of a run, given its row and recorded input."""
+    plan: Callable[[str], dict[str, Any]]
+    """What the journal keeps of a workflow's plan."""
     log: Callable[[str, int, str], None]
 
     def replayed(self, row: RunRow, *, to_cancel: bool = False) -> Taken:
@@ -80,8 +82,7 @@ class Taking:
     def claim(self, taken: Taken, cause: Cause) -> Taken:
         """Claim a run that nobody owns, or whose owner is dead. Raises TryAgain if somebody else was first."""
         row = taken.row
-        version = taken.ledger.version if taken.body is None else taken.body.version
-        drafts, verb = claim_drafts(self.owners, row, taken.ledger, cause, version)
+        drafts, verb = claim_drafts(self.owners, row, taken.ledger, cause, self._migrated(taken))
         now = self.clock.now()
         for key in cause.passes:
             number = taken.ledger.operations[key].last.number
@@ -99,10 +100,16 @@ class Taking:
         steps = sum(operation.of_body for operation in ledger.operations.values())
         text = body_text(by=cause.by, cut=cut, steps=steps, done=ledger.done)
         taken = Taken(row, ledger, Index().after(events), self._body(row, ledger))
-        drafts = [claimed(self.owners.enlist(), row.epoch + 1), reopened._replace(text=text)]
-        if taken.body is not None and taken.body.version != ledger.version:
-            drafts.append(Draft(Kind.RUN_MIGRATED, text=body_text(**{"from": ledger.version, "to": taken.body.version})))
+        drafts = [claimed(self.owners.enlist(), row.epoch + 1), reopened._replace(text=text), *self._migrated(taken)]
         return self._claimed(taken, drafts, Verb.REOPEN, cause)
+
+    def _migrated(self, taken: Taken) -> list[Draft]:
+        """The event of a run that goes on under another version, with that one's plan."""
+        before, body = taken.ledger.version, taken.body
+        if body is None or body.version == before:
+            return []
+        told = {"from": before, "to": body.version, **self.plan(taken.row.workflow)}
+        return [Draft(Kind.RUN_MIGRATED, text=body_text(**told))]
 
     def _claimed(self, taken: Taken, drafts: list[Draft], verb: Verb | None, cause: Cause) -> Taken:
         taken.index = taken.index.after(drafts)
