@@ -18,6 +18,7 @@ from flowstone_cli.clean import clean, fit, one_line
 from flowstone_cli.render.live import Live
 from flowstone_cli.render.plain import Fields, Plain
 from flowstone_cli.render.region import Region
+from flowstone_cli.render.text import told
 from flowstone_cli.terminal import Stream
 
 FRAME = 0.1
@@ -120,10 +121,11 @@ class Progress:
         if self.quiet:
             return
         with self._lock:
+            lines = told(self._stream, one_line(text)).splitlines(keepends=True)
             if self._live:
-                self._said.append(one_line(text) + "\n")
+                self._said.extend(lines)
             else:
-                self._write(one_line(text) + "\n")
+                self._write("".join(lines))
 
     def end(self, final: Fields | None = None) -> None:
         """No more will come: the view goes away; in plain form the last line says how it ended."""

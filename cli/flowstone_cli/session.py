@@ -211,7 +211,9 @@ class Session:
     def say(self, text: str) -> None:
         """One line on stderr, unless -q; a stderr that takes nothing changes nothing."""
         if not self.options.quiet:
-            self.tell(one_line(text) + "\n")
+            from flowstone_cli.render.text import told
+
+            self.tell(told(self.err, one_line(text)))
 
     def ask(self, question: str, refusal: str, hint: str) -> None:
         """Return if a person at the terminal says yes. Raises UsageError if not, or if there is nobody to be asked."""

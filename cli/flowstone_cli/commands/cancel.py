@@ -109,7 +109,7 @@ def _one_of_several(acting: "Acting", row: RunRow, reason: str, *, undo: bool) -
     try:
         code = _cancel(acting, row, reason, undo=undo)
     except FlowError as error:
-        session.tell(session.shortened(errors.lines(error, session.err)))
+        session.tell(errors.lines(error, session.err, session.shortened))
         return exit_codes.of_error(error)
     session.tell(outcome.block(session.view(session.store().run(row.id), session.err), session.err))
     return code

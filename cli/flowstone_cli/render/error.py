@@ -1,11 +1,13 @@
 """A refused command: `error: …`, what is known about it, and a command to type; with --json the document flow.error/1."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from flowstone.errors import FlowError
 from flowstone_cli import exit_codes, json_text
 from flowstone_cli.clean import clean, one_line
 from flowstone_cli.options import Options
+from flowstone_cli.render.text import told, typed
 from flowstone_cli.terminal import ReaderGone, Stream
 
 
@@ -28,7 +30,7 @@ def tell(error: FlowError, session: Teller) -> None:
     """Write the error to stderr; a stderr that takes nothing changes nothing."""
     stream = session.err
     try:
-        text = document(error) if session.options.json else session.shortened(lines(error, stream))
+        text = document(error) if session.options.json else lines(error, stream, session.shortened)
         stream.write(text + _trace(error) if session.options.verbose and not session.options.json else text)
     except (FlowError, ReaderGone):
         return
@@ -59,12 +61,12 @@ def hint_of(error: FlowError) -> str:
     return error.hint or f"flow help {exit_codes.of_error(error)}"
 
 
-def lines(error: FlowError, stream: Stream) -> str:
-    """The error for people."""
-    text = stream.paint("error:", "error") + " " + clean(error.message).replace("\n", "\n  ") + "\n"
+def lines(error: FlowError, stream: Stream, shortened: Callable[[str], str] = str) -> str:
+    """The error for people. `shortened`: makes ids as people are shown them."""
+    text = told(stream, shortened(clean(error.message)), start="error: ").replace("error:", stream.paint("error:", "error"), 1)
     for detail in error.details:
-        text += "  " + clean(detail).replace("\n", "\n    ") + "\n"
-    text += f"  try: {one_line(hint_of(error))}\n"
+        text += told(stream, shortened(clean(detail)), start="  ", indent="    ")
+    text += typed(stream, shortened(one_line(hint_of(error))), start="  try: ")
     unsaved = getattr(error, "unsaved", None)
     if unsaved:
         text += "  the result that could not be recorded:\n  " + clean(unsaved) + "\n"

@@ -147,7 +147,7 @@ def next_lines(view: RunView, stream: Stream) -> str:
     """The command to type next, whole; for a sleeping run also the line for cron."""
     if view.next is None:
         return ""
-    made = field(stream, "next", view.next + _required(view), whole=True)
+    made = field(stream, "next", view.next + _required(view), typed=True)
     if view.phase in (Phase.SLEEPING, Phase.RETRYING):
         made += field(stream, "cron", f"* * * * * cd {shlex.quote(str(view.root))} && flow recover", whole=True)
     return made

@@ -1,5 +1,7 @@
 """Lines of text: fitted to a terminal's width there, tab-separated in a pipe. Everything here takes text that may be unclean."""
 
+import re
+
 from flowstone.clock import to_rfc3339
 from flowstone_cli.clean import cells, clean, head, left, one_line
 from flowstone_cli.terminal import Stream
@@ -9,6 +11,11 @@ LABEL = 9
 INDENT = 2
 LONGEST_VALUE = 200
 """Characters of a value that a block shows."""
+
+_WORD = re.compile(r"""(?:[^\s"'\\]|\\.|"(?:\\.|[^"\\])*"|'[^']*'|["'\\])+""")
+"""A word of a command line, with the quotes around parts of it."""
+_PROGRAMS = ("flow", "ls", "df", "cp", "mv", "ps", "cat", "fuser", "sqlite3", "pip", "cd")
+"""What hints that are commands begin with."""
 
 Part = str | tuple[str, str]
 """Text, or text and the word whose colour it takes."""
@@ -30,8 +37,12 @@ def line(stream: Stream, *parts: Part) -> str:
     return "".join(stream.paint(text, word) for text, word in shown) + "\n"
 
 
-def field(stream: Stream, label: str, text: str, word: str = "", *, whole: bool = False) -> str:
-    """A labelled line of a block. `whole`: wrapped instead of cut, for what is typed or must be read to the end."""
+def field(stream: Stream, label: str, text: str, word: str = "", *, whole: bool = False, typed: bool = False) -> str:
+    """A labelled line of a block. `whole`: wrapped instead of cut, for what must be read to the end; `typed`: as a command is."""
+    if typed:
+        room = stream.width - INDENT - LABEL if stream.terminal else 1_000_000
+        pieces = enumerate(wrap_command(text, room))
+        return "".join(f"{' ' * INDENT}{left('' if number else label, LABEL)}{piece}\n" for number, piece in pieces)
     if not whole:
         return line(stream, " " * INDENT + left(label, LABEL), (text, word))
     width = stream.width if stream.terminal else 1_000_000
@@ -43,8 +54,51 @@ def field(stream: Stream, label: str, text: str, word: str = "", *, whole: bool 
     return made
 
 
-def wrap(text: str, width: int) -> list[str]:
-    """Clean text broken at blanks into lines of at most `width` cells; a longer word is broken where it must be."""
+def told(stream: Stream, text: str, *, start: str = "", indent: str = "  ") -> str:
+    """Clean text as lines: for a terminal broken at blanks, never within a word; the first begins with `start`."""
+    if not stream.terminal:
+        return start + text.replace("\n", f"\n{indent}") + "\n"
+    made: list[str] = []
+    for paragraph in text.split("\n"):
+        taken = cells(indent) if made else cells(start)
+        first, *more = wrap(paragraph.replace("\t", " "), max(8, stream.width - taken), whole=True)
+        rest = wrap(" ".join(more), max(8, stream.width - cells(indent)), whole=True) if more else []
+        made += [(indent if made else start) + first, *(indent + piece for piece in rest)]
+    return "\n".join(made) + "\n"
+
+
+def typed(stream: Stream, text: str, *, start: str) -> str:
+    """A hint as lines: a command stays one that can be copied, anything else is text."""
+    if not stream.terminal or cells(start + text) <= stream.width:
+        return f"{start}{text}\n"
+    if not (text.startswith("/") or text.partition(" ")[0] in _PROGRAMS):
+        return told(stream, text, start=start, indent=" " * cells(start))
+    pieces = wrap_command(text, stream.width - cells(start))
+    return "".join(f"{' ' * cells(start) if number else start}{piece}\n" for number, piece in enumerate(pieces))
+
+
+def wrap_command(text: str, width: int) -> list[str]:
+    """A command broken between its words, with a backslash where a line goes on, so that it can be copied as it is.
+
+    A word that is wider than `width`, in quotes perhaps, is left to the terminal.
+    """
+    if cells(text) <= width:
+        return [text]
+    lines = [""]
+    for word in _WORD.findall(text):
+        joined = f"{lines[-1]} {word}" if lines[-1] else word
+        if lines[-1] and cells(joined) > width - 2:
+            lines.append(word)
+        else:
+            lines[-1] = joined
+    return [*(f"{one} \\" for one in lines[:-1]), lines[-1]]
+
+
+def wrap(text: str, width: int, *, whole: bool = False) -> list[str]:
+    """Clean text broken at blanks into lines of at most `width` cells; a longer word is broken where it must be.
+
+    `whole`: such a word is not broken but left to the terminal, so that it can be copied.
+    """
     lines = [""]
     for word in text.split(" "):
         joined = f"{lines[-1]} {word}" if lines[-1] else word
@@ -53,7 +107,7 @@ def wrap(text: str, width: int) -> list[str]:
             continue
         if lines[-1]:
             lines.append("")
-        while cells(word) > width:
+        while cells(word) > width and not whole:
             piece = head(word, width, "") or word[0]
             lines[-1] = piece
             lines.append("")
