@@ -51,7 +51,9 @@ def read(root: Path) -> list[tuple[RunRow, list[Event]]]:
             journals = [connection.execute(statements.EVENTS, {"id": row[0], "after": -1}).fetchall() for row in found]
     except sqlite3.Error as error:
         raise Violation(f"the file cannot be read: {error}") from error
-    return [(rows.run_row(row), rows.events(row[0], events)) for row, events in zip(found, journals, strict=True)][::-1]
+    return [
+        (rows.run_row(row), [rows.event(row[0], event) for event in events]) for row, events in zip(found, journals, strict=True)
+    ][::-1]
 
 
 def consistent(row: RunRow, events: list[Event]) -> Ledger:

@@ -2,11 +2,11 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, TypeVar
 
 from flowstone.errors import FlowError, NotAllowed, StorageFailed
 from flowstone.storage.sqlite import forks, statements
@@ -20,6 +20,7 @@ from flowstone.storage.sqlite.write_lock import WriteLock
 CLOSING_SECONDS = 1.0
 """How long closing waits for the write lock: who holds it longer has the database open, so nothing is left to tidy up."""
 
+T = TypeVar("T")
 Values = Mapping[str, Any] | Sequence[Any]
 
 _ABANDONED: list[sqlite3.Connection] = []
@@ -82,6 +83,16 @@ class Database:
             self._refuse_the_dead()
             try:
                 return self._connection.execute(statement, values).fetchall()
+            except sqlite3.Error as error:
+                raise self._failed(error) from error
+
+    def records(self, make: Callable[[Row], T], statement: str, values: Values = ()) -> list[T]:
+        """The same with a record made of each row as it comes: never all rows beside all records, which may be large."""
+        with self._using:
+            self._refuse_the_dead()
+            try:
+                with closing(self._connection.execute(statement, values)) as cursor:
+                    return [make(row) for row in cursor]
             except sqlite3.Error as error:
                 raise self._failed(error) from error
 

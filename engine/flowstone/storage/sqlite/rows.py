@@ -45,14 +45,12 @@ def run_row(row: Row) -> RunRow:
     )
 
 
-def events(run_id: str, rows: Sequence[Row]) -> list[Event]:
-    """Events, their bodies checked against their checksums. Raises StorageFailed naming the first that differs."""
-    read = []
-    for n, at, kind, step, attempt, crc, body in rows:
-        if crc32(body) != crc:
-            raise StorageFailed(f"event {n} of run {run_id} is damaged: its checksum differs", hint="flow doctor")
-        read.append(Event(n, at, intern(kind), step, attempt, body.decode()))
-    return read
+def event(run_id: str, row: Row) -> Event:
+    """An event, its body checked against its checksum. Raises StorageFailed if they differ."""
+    n, at, kind, step, attempt, crc, body = row
+    if crc32(body) != crc:
+        raise StorageFailed(f"event {n} of run {run_id} is damaged: its checksum differs", hint="flow doctor")
+    return Event(n, at, intern(kind), step, attempt, body.decode())
 
 
 def journal_rows(run_id: str, events: Sequence[Event]) -> list[Row]:

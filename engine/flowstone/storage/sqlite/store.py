@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -159,8 +160,8 @@ class SqliteStore:
             if step is None:
                 seen = self.events(run_id)
             else:
-                found = self._database.rows(statements.EVENTS_OF_STEP, {"id": run_id, "step": step})
-                seen = rows.events(run_id, found)
+                of_step = {"id": run_id, "step": step}
+                seen = self._database.records(partial(rows.event, run_id), statements.EVENTS_OF_STEP, of_step)
             drafts = decide(row, seen)
             if not drafts:
                 return row, []
@@ -256,7 +257,7 @@ class SqliteStore:
 
     def events(self, run_id: str, *, after: int = -1) -> list[Event]:
         """The run's events with n > `after`, by n. Raises StorageFailed if a body's checksum is wrong."""
-        return rows.events(run_id, self._database.rows(statements.EVENTS, {"id": run_id, "after": after}))
+        return self._database.records(partial(rows.event, run_id), statements.EVENTS, {"id": run_id, "after": after})
 
     def changed(self) -> bool:
         """Whether another connection may have written since the last call: cheap enough to ask several times a second."""
