@@ -6,18 +6,18 @@ an older epoch they change nothing and raise LostOwnership.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from flowstone.journal.events import Draft, Event
-from flowstone.journal.plan import Plan
 from flowstone.journal.states import Status, Verb
-from flowstone.journal.versions import Version
+
+if TYPE_CHECKING:  # reading commands have no use for what reads source
+    from flowstone.journal.plan import Plan
+    from flowstone.journal.versions import Version
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
+class RunRow(NamedTuple):
     """A run's row: an index over its journal, and its ownership. Instants are microseconds UTC."""
 
     id: str
@@ -48,8 +48,7 @@ class RunRow:
     """JSON object of the run's error, if it failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewRun:
+class NewRun(NamedTuple):
     """What makes a run's row when it is created."""
 
     id: str
@@ -89,8 +88,7 @@ class Change(NamedTuple):
     """Wait while another process writes; else raise Locked at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogPiece:
+class LogPiece(NamedTuple):
     """Some output of a step's attempt (or of the body, without a step)."""
 
     step: str | None
@@ -101,8 +99,7 @@ class LogPiece:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """The source of a workflow's body under a version, stored once per version."""
 
     version: str
@@ -110,8 +107,7 @@ class Source:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class AuditNote:
+class AuditNote(NamedTuple):
     """Who did what by hand, written beside the event in its transaction."""
 
     action: str
@@ -119,8 +115,7 @@ class AuditNote:
     """JSON object: who (see identity.who)."""
 
 
-@dataclass(frozen=True, slots=True)
-class AuditEntry:
+class AuditEntry(NamedTuple):
     """An audit note as it was written: on which run, beside which event, when."""
 
     run_id: str
@@ -131,8 +126,7 @@ class AuditEntry:
     """JSON object: who (see identity.who)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(NamedTuple):
     """Which runs `runs` lists; None means any."""
 
     workflow: str | None = None
@@ -152,8 +146,7 @@ class Life(StrEnum):
     """No proof either way (another host); never taken over without --takeover."""
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerFacts:
+class OwnerFacts(NamedTuple):
     """What an owner left about itself for people; None where it is not known."""
 
     pid: int | None
@@ -202,11 +195,11 @@ class Library(Protocol):
         """The decorated function of a registered step. Raises NotFound, LoadFailed."""
         ...
 
-    def version(self, name: str) -> Version:
+    def version(self, name: str) -> "Version":
         """The version of a workflow's body as it was loaded."""
         ...
 
-    def plan(self, name: str) -> Plan:
+    def plan(self, name: str) -> "Plan":
         """What the body of a workflow asks for, as far as its source tells."""
         ...
 

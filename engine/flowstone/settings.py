@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, NamedTuple
 
 from flowstone.errors import BadSettings
 
@@ -42,8 +42,7 @@ class Settings:
     """The project's settings file, if it has one."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
+class _Key(NamedTuple):
     takes: str
     fits: Callable[[object], bool]
     path: bool = False
@@ -78,8 +77,7 @@ _KEYS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
+class _Given(NamedTuple):
     """A value, where it was given, and the folder to which a relative path belongs."""
 
     value: Any

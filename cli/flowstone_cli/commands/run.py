@@ -1,6 +1,5 @@
 """`flow run NAME`: start a run of a workflow, carry it as far as it goes, print its output."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -76,7 +75,7 @@ def _say_what_else_is_due(acting: "Acting", run_id: str) -> None:
     now = session.clock.now()
     rows = session.store().runs(Filter(unfinished=True), limit=_MOST_LOOKED_AT)
     # Mail that was read long ago cannot be told from fresh mail by the row.
-    due = [row for row in rows if row.id != run_id and may_be_due(session.owners, replace(row, mail=0), now)]
+    due = [row for row in rows if row.id != run_id and may_be_due(session.owners, row._replace(mail=0), now)]
     if due:
         here = acting.engine.library.names()
         found = sum(row.workflow in here for row in due)

@@ -134,7 +134,7 @@ class ClaimingContract(Fixtures):
     def test_a_run_that_does_not_exist_cannot_be_claimed(self, store: Store) -> None:
         """It is not found."""
         run = store.create(new_run(), [CREATED])
-        gone = RunRow(**{name: getattr(run, name) for name in RunRow.__slots__} | {"id": "z00000000000"})
+        gone = RunRow(**{name: getattr(run, name) for name in RunRow._fields} | {"id": "z00000000000"})
         with pytest.raises(NotFound):
             store.claim(gone, "me", [])
 
