@@ -53,6 +53,7 @@ def test_sentences_fit_every_window():
     [
         (0, "less than a millisecond"), (1_000, "1 millisecond"), (100_000, "100 milliseconds"), (60_000_000, "1 minute"),
         (187_000_000, "3 minutes 7 seconds"), (183_600_000_000, "2 days 3 hours"), (86_400_000_000, "1 day"),
+        (86_380_000_000, "1 day"), (59_999_900, "1 minute"), (1_230_499, "1 second 230 milliseconds"), (500, "1 millisecond"),
     ],
 )  # fmt: skip
 def test_durations_in_words(us, said):

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from flowstone.journal.events import Event, Kind
 from flowstone.journal.labels import label_of
-from flowstone.journal.words import duration_words, took_words
+from flowstone.journal.words import duration_words, lasting_words
 from flowstone_cli.clean import cells, fit, left, one_line, right
-from flowstone_cli.render.plain import SECOND, error_text
+from flowstone_cli.render.plain import error_text
 from flowstone_cli.render.status import name_width
 from flowstone_cli.render.text import Part, line
 from flowstone_cli.terminal import Stream
@@ -128,7 +128,7 @@ class Live:
 
     def _header(self, now: int, stream: Stream) -> str:
         told = _told({status: len(rows) for status, rows in self._by_status.items()})
-        took = lasting(now - (self._created_at or now))
+        took = lasting_words(now - (self._created_at or now))
         title = one_line(self._title)
         for end in (f"{took}   {told}", told, ""):
             if cells(title) + 3 + cells(end) <= stream.width:
@@ -170,13 +170,13 @@ class Live:
         group = self._groups[name]
         text = f"{one_line(label_of(name))}  {group.size:,}{stream.glyph('×')}"
         status = next((one for one in _FIRST if group.counts.get(one)), "succeeded")
-        took = duration_words(group.end_at - group.start_at) if status == "succeeded" else lasting(now - group.start_at)
+        took = duration_words(group.end_at - group.start_at) if status == "succeeded" else lasting_words(now - group.start_at)
         return _columns(stream, status, text, took, _told(group.counts))
 
     def _row(self, row: _Row, now: int, stream: Stream, *, branch: bool) -> str:
         name = (stream.glyph("├─") + " " if branch else "") + one_line(label_of(row.key))
         if row.status in ("running", "undoing"):
-            took = lasting(now - row.start_at)
+            took = lasting_words(now - row.start_at)
         elif row.end_at is not None and row.status != "retrying":
             took = duration_words(row.end_at - row.start_at)
         else:
@@ -193,11 +193,6 @@ def _told(counts: dict[str, int]) -> str:
     return ", ".join(f"{counts[status]:,} {word}" for status, word in _COUNTED if counts.get(status))
 
 
-def lasting(us: int) -> str:
-    """How long something has been going on: tenths of a second only at first, so that few lines change."""
-    return f"{max(0, us) / SECOND:.1f}s" if us < 10 * SECOND else took_words(us // SECOND * SECOND).replace(".0s", "s")
-
-
 def _group_of(key: str) -> str | None:
     """The map that a step is an item of: `quotes` for `quotes[dhl]`."""
     name, bracket, _ = key.rpartition("[")
@@ -206,11 +201,11 @@ def _group_of(key: str) -> str | None:
 
 def _note(row: _Row, now: int, stream: Stream) -> str:
     if row.status == "retrying" and row.due is not None:
-        return f"try {row.attempt + 1} in {lasting(row.due - now)}: {row.error}"
+        return f"try {row.attempt + 1} in {lasting_words(row.due - now)}: {row.error}"
     if row.status == "sleeping" and row.due is not None:
-        return f"due in {lasting(row.due - now)}"
+        return f"due in {lasting_words(row.due - now)}"
     if row.status == "waiting":
-        return "waits for an answer" + ("" if row.due is None else f", expires in {lasting(row.due - now)}")
+        return "waits for an answer" + ("" if row.due is None else f", expires in {lasting_words(row.due - now)}")
     if row.status in ("failed", "interrupted"):
         return row.error
     tries = f"try {row.attempt}" if row.attempt > 1 else ""

@@ -5,6 +5,7 @@ from typing import Any
 
 from flowstone.clock import to_rfc3339
 from flowstone.journal.events import Event, Kind
+from flowstone.journal.words import milliseconds
 from flowstone_cli.clean import one_line
 
 Fields = dict[str, Any]
@@ -56,7 +57,7 @@ class Plain:
             return None
         if event.kind in (Kind.STEP_SUCCEEDED, Kind.STEP_FAILED, Kind.STEP_INTERRUPTED, Kind.STEP_CANCELLED):
             start = self._starts.pop(event.step, None)
-            return None if start is None else max(0, event.at - start) // 1000
+            return None if start is None else milliseconds(max(0, event.at - start))
         return None
 
     def _attempt(self, event: Event) -> str:
@@ -73,7 +74,7 @@ class Plain:
                 return {"ms": ms}
             case Kind.STEP_FAILED:
                 due = body.get("next_attempt_at")
-                retry = None if due is None else max(0, due - event.at) // 1000
+                retry = None if due is None else milliseconds(max(0, due - event.at))
                 return {"attempt": self._attempt(event), "ms": ms, "error": error_text(body["error"]), "retry_in_ms": retry}
             case Kind.SLEEP_STARTED:
                 return {"wake_at": to_rfc3339(body["wake_at"])}

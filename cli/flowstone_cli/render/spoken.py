@@ -1,10 +1,11 @@
 """Drawings as sentences, for terminals whose text is read aloud (ACCESSIBLE): no bars, no columns, no sign that stands alone."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 from flowstone.journal.scale import Scale
-from flowstone.journal.words import ago_words
+from flowstone.journal.words import ago_words, whole
 from flowstone.ports import RunRow
 from flowstone_cli.clean import clean
 from flowstone_cli.render.rows import Drawn, Row
@@ -17,14 +18,12 @@ _UNITS = (("day", 86_400_000_000), ("hour", 3_600_000_000), ("minute", 60_000_00
 
 def duration(us: int) -> str:
     """A duration in whole words, in its two largest units: `2 days 3 hours`, `1 second 230 milliseconds`."""
-    rest, said = max(0, us), []
-    for unit, size in _UNITS:
-        number, rest = divmod(rest, size)
+    us = max(0, us)
+    for (unit, size), (smaller, part) in pairwise((*_UNITS, ("", _UNITS[-1][1]))):
+        number, rest = divmod(whole(us, part), size // part)
         if number:
-            said.append(count(number, unit))
-        if len(said) == 2 or (said and not number):
-            break
-    return " ".join(said) or "less than a millisecond"
+            return count(number, unit) + (f" {count(rest, smaller)}" if rest and smaller else "")
+    return "less than a millisecond"
 
 
 def timeline(view: RunView, lines: Sequence[Drawn], scale: Scale, worked: int, end: int, stream: Stream) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from flowstone.clock import to_rfc3339
 from flowstone.identity import invocation_id
+from flowstone.journal import words
 from flowstone.journal.facts import RunFacts
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.notes import next_command as next_command
@@ -129,7 +130,7 @@ def instant(at: int | None) -> str | None:
 
 def milliseconds(us: int | None) -> int | None:
     """A duration that may be unknown, in milliseconds."""
-    return None if us is None else round(us / 1000)
+    return None if us is None else words.milliseconds(us)
 
 
 def _in_order(ledger: Ledger) -> list[Operation]:
