@@ -1,8 +1,8 @@
 """The cut: which part of a journal a re-opened run keeps, decided from its ledger alone (DESIGN.md section 11).
 
-Kept is every completion handed out before the step S was asked for, with its operation, and those of operations asked for
-before S that succeeded later, ordered after it. Not kept are S, what was asked for after it, and operations without a kept
-completion.
+At a step S that is named, kept is every completion handed out before S was asked for, with its operation. Where the failure of a
+step has left the body, it is every completion handed out before that failure. In both cases also those of operations asked for
+before that succeeded later, ordered after it. Not kept are S, what was asked for later, and operations without a kept completion.
 """
 
 from typing import Any
@@ -21,14 +21,15 @@ def cut_at(ledger: Ledger, step: str | None, run: str = "RUN") -> dict[str, Any]
     `run` is the id that its hint names.
     """
     if step is None:
-        return {"step": None, "n": ledger.ending_n or ledger.count, "late": [], "keep": [], "again": []}
+        end = min([ledger.count if ledger.ending_n is None else ledger.ending_n, *_cancellings(ledger)])
+        return {"step": None, "n": end, "late": [], "keep": [], "again": []}
     operation = ledger.operations.get(step)
     if operation is None or not operation.of_body:
         raise NotFound(
             f'the run has not reached a step "{step}"', details=list(ledger.operations)[:20], hint=f"flow status {run}"
         )
     # A step of a cleanup was asked for because of the cancel, which a run that is open again has not had.
-    point = min([operation.asked_n, *(event.n for event in ledger.completions if event.kind == Kind.RUN_CANCELLING)])
+    point = min([operation.asked_n, *_cancellings(ledger)])
     late = [
         event.n
         for event in ledger.completions
@@ -40,20 +41,39 @@ def cut_at(ledger: Ledger, step: str | None, run: str = "RUN") -> dict[str, Any]
     return {"step": step, "n": point, "late": late, "keep": [], "again": []}
 
 
+def _cancellings(ledger: Ledger) -> list[int]:
+    return [event.n for event in ledger.completions if event.kind == Kind.RUN_CANCELLING]
+
+
 def cut_at_failure(ledger: Ledger, step: str | None) -> dict[str, Any]:
-    """The cut for a retry of what has failed. For a node of a graph it is where it failed: what ran beside it is kept."""
+    """The cut where the failure of that step was handed to the body: for the body it is as if the step were still going on.
+
+    Kept is all that it had been given before, and what it had asked for before that succeeded later, ordered after it.
+    """
     operation = ledger.operations.get(step or "")
-    if operation is None or "node" not in operation.opened or operation.completion is None:
+    if operation is None:
         return cut_at(ledger, step)
-    failed_n = operation.completion.n
-    late = [
-        event.n
+    if operation.completion is None or operation.completion.kind != Kind.STEP_FAILED:  # its process died again and again in it
+        return {**cut_at(ledger, None), "step": step}
+    point = operation.completion.n
+    kept_behind = [
+        (event.n, event.step)
         for event in ledger.completions
-        if event.n > failed_n and event.step is not None and ledger.operations[event.step].status is StepStatus.SUCCEEDED
+        if event.n > point and event.step is not None and _succeeded_unaware(ledger, event.step, point)
     ]
-    # Nothing is asked for once a node has failed, so what began later in the journal was asked for before.
-    keep = [event.step for event in ledger.completions if event.n in late]
-    return {"step": step, "n": failed_n, "late": late, "keep": keep, "again": []}
+    late, keep = [n for n, _ in kept_behind], [key for _, key in kept_behind if ledger.operations[key].asked_n > point]
+    return {"step": step, "n": point, "late": late, "keep": keep, "again": []}
+
+
+def _succeeded_unaware(ledger: Ledger, key: str, point: int) -> bool:
+    """Whether it has succeeded and the body had asked for it before it was given the completion at `point`.
+
+    Its start mark may stand behind that completion, if they were written together.
+    """
+    operation = ledger.operations[key]
+    before = ledger.operations.get(operation.opened.get("predecessor") or "")
+    asked_before = before is None or (before.completion is not None and before.completion.n < point)
+    return asked_before and operation.status is StepStatus.SUCCEEDED
 
 
 def undo_again(ledger: Ledger) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from flowstone.journal.events import MAIL, Event, Kind
-from flowstone.journal.operations import Attempt, Operation
+from flowstone.journal.operations import Attempt, Operation, put_down_from
 from flowstone.journal.states import Status, StepStatus
 from flowstone.journal.vanished import cut_off_at, seen_at
 
@@ -319,7 +319,8 @@ class Ledger:
     def _run_suspended(self, event: Event) -> None:
         self.status = Status.SUSPENDED
         self.suspension = event.body()
-        self.undoing = self.suspension.get("cause") or self.undoing
+        if "cause" in self.suspension:  # the body has ended, and an undo cannot be begun
+            self.undoing, self.ending_n = self.suspension["cause"], put_down_from(self.completions, event.n)
         self.owner = None
 
     def _run_resumed(self, _event: Event) -> None:
@@ -344,11 +345,7 @@ class Ledger:
 
     def _settled(self, event: Event, status: Status) -> dict[str, Any]:
         self.status = status
-        self.ending_n = event.n
-        for completion in reversed(self.completions):  # what the same append closed
-            if completion.n != self.ending_n - 1 or completion.kind not in (Kind.STEP_CANCELLED, Kind.GATE_CLOSED):
-                break
-            self.ending_n -= 1
+        self.ending_n = put_down_from(self.completions, event.n) if self.ending_n is None else self.ending_n
         self.finished_at = event.at
         self.owner = None
         self.suspension = None

@@ -1,9 +1,10 @@
 """What the journal says about one operation and its attempts, as the ledger folds it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from flowstone.journal.events import Event
+from flowstone.journal.events import Event, Kind
 from flowstone.journal.states import StepStatus
 
 
@@ -81,3 +82,12 @@ class Operation:
     def open(self) -> bool:
         """Whether it has no completion yet."""
         return self.completion is None
+
+
+def put_down_from(completions: Sequence[Event], n: int) -> int:
+    """The first event of the append that ends with event `n`: it may have closed what was open."""
+    for completion in reversed(completions):
+        if completion.n != n - 1 or completion.kind not in (Kind.STEP_CANCELLED, Kind.GATE_CLOSED):
+            break
+        n -= 1
+    return n

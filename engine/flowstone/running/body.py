@@ -6,7 +6,7 @@ Not here: starting anything, writing anything, waiting for anything. `replay` al
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
@@ -209,9 +209,10 @@ class Body:
         """The author's function."""
         return self._program.workflow.function
 
-    def failed_operation(self, failure: StepFailed) -> Operation | None:
-        """The operation whose failure that is."""
-        return next((self.ledger.operations[key] for key, asked in self.asked.items() if asked.failure is failure), None)
+    def failed_operations(self, failures: Iterable[StepFailed]) -> list[Operation]:
+        """The operations whose failures these are."""
+        wanted = set(map(id, failures))
+        return [self.ledger.operations[key] for key, asked in self.asked.items() if id(asked.failure) in wanted]
 
     def never_awaited(self) -> Asked[Any] | None:
         """An operation that the body asked for and never awaited, if there is one."""

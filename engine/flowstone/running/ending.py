@@ -112,8 +112,7 @@ def left_open(operations: Iterable[Operation]) -> list[Draft]:
 def _described(body: Body, error: BaseException, code: str | None = None) -> dict[str, Any]:
     """The run's error: what was raised, and the step whose failure left the body."""
     recorded = describe(without_our_frames(error))
-    cause = _step_failure(error)
-    operation = None if cause is None else body.failed_operation(cause)
+    operation = _failed_operation(body, error)
     child = operation.last.error.get("child") if operation is not None and operation.last.error else None
     return {
         "type": recorded["type"],
@@ -140,10 +139,24 @@ def _site_in(function: Callable[..., Any], error: BaseException) -> str | None:
     return site
 
 
-def _step_failure(error: BaseException) -> StepFailed | None:
-    """The step's failure that left the body: the error itself, or the first one in a group."""
-    if isinstance(error, StepFailed):
-        return error
-    if isinstance(error, BaseExceptionGroup):
-        return next((found for inner in error.exceptions if (found := _step_failure(inner)) is not None), None)
-    return None
+def _failed_operation(body: Body, error: BaseException) -> Operation | None:
+    """The operation whose failure left the body; of several the one that failed first, so that a retry begins before all."""
+    failed = [(one.completion.n, one) for one in body.failed_operations(_step_failures(error)) if one.completion is not None]
+    return min(failed, key=lambda pair: pair[0], default=(0, None))[1]
+
+
+def _step_failures(error: BaseException) -> list[StepFailed]:
+    """The steps' failures that an error is, holds as a group, or was raised from."""
+    found: list[StepFailed] = []
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, StepFailed):
+            found.append(one)
+        else:
+            waiting += [one.__cause__, *(one.exceptions if isinstance(one, BaseExceptionGroup) else ())]
+    return found

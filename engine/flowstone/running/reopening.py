@@ -5,7 +5,7 @@ from typing import Any
 from flowstone.errors import UsageError
 from flowstone.journal.cut import cut_at, cut_at_failure, undo_again
 from flowstone.journal.ledger import Ledger
-from flowstone.journal.states import Status, StepStatus
+from flowstone.journal.states import Status
 from flowstone.ports import RunRow
 
 
@@ -25,22 +25,7 @@ def reopening_cut(row: RunRow, ledger: Ledger, step: str | None) -> dict[str, An
         )
     if step is not None:
         return _without_undone(ledger, cut_at(ledger, step, row.id))
-    failed = (ledger.error or {}).get("step")
-    return _without_undone(ledger, _with_siblings(ledger, cut_at_failure(ledger, failed)))
-
-
-def _with_siblings(ledger: Ledger, cut: dict[str, Any]) -> dict[str, Any]:
-    """Keep too what was asked for together with the step that failed and has succeeded: it knew nothing of that failure."""
-    failed = ledger.operations.get(cut["step"] or "")
-    if failed is None:
-        return cut
-    together = {
-        operation.completion.n: operation.key
-        for operation in ledger.operations.values()
-        if operation.of_body and operation.asked_n > failed.asked_n and operation.completion is not None
-        if operation.status is StepStatus.SUCCEEDED and operation.opened["predecessor"] == failed.opened["predecessor"]
-    }
-    return {**cut, "late": sorted({*cut["late"], *together}), "keep": list(dict.fromkeys([*cut["keep"], *together.values()]))}
+    return _without_undone(ledger, cut_at_failure(ledger, (ledger.error or {}).get("step")))
 
 
 def _without_undone(ledger: Ledger, cut: dict[str, Any]) -> dict[str, Any]:
