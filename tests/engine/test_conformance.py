@@ -1,4 +1,4 @@
-"""What other engines of this kind assert of themselves, asked of ours: state, ids, policies, statuses, ended runs, many at once."""
+"""What other engines of this kind assert of themselves, asked of ours: state, ids, policies, ended runs, many at once."""
 
 import asyncio
 import json
