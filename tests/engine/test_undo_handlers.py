@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from flowstone import Failed, Flow, StepFailed, workflow
+from flowstone import Failed, Flow, StepFailed, step, workflow
 from flowstone.journal.states import Status
+from flowstone.testing.throwaway import Throwaway
 from support.effects import BROKEN, EFFECTS, die_at, forget, tell, work
 from support.engines import Make, output_of, to_the_end
 
@@ -99,3 +100,77 @@ async def slowly(failed: Failed[Any, Any]) -> None:
     for _ in range(200):
         await asyncio.sleep(0)
     EFFECTS.append(f"slowly told {failed.args[0]}")
+
+
+@step(name="call the desk")
+def call(_: Any) -> None:
+    EFFECTS.append("called")
+    if "desk" in BROKEN:
+        raise OSError("nobody there")
+
+
+@step(name="call the boss")
+def call_the_boss(_: Any) -> None:
+    EFFECTS.append("called the boss")
+
+
+@workflow(name="calls")
+async def calls(flow: Flow) -> str:
+    return await copes(flow.do("bad", work, "bad", on_error=call))
+
+
+@workflow(name="calls")
+async def calls_no_more(flow: Flow) -> str:
+    return await copes(flow.do("bad", work, "bad"))
+
+
+@workflow(name="calls")
+async def calls_the_boss(flow: Flow) -> str:
+    return await copes(flow.do("bad", work, "bad", on_error=call_the_boss))
+
+
+async def copes(work: Any) -> str:
+    try:
+        await work
+    except StepFailed as failure:
+        return failure.message
+    return ""
+
+
+def before_its_handler_has_worked(make: Make) -> tuple[Throwaway, str]:
+    BROKEN.update({"bad", "desk"})
+    engine = make(calls, call)
+    row = engine.run("calls")
+    assert EFFECTS == ["bad", "called"]
+    BROKEN.discard("desk")
+    engine.clock.move("1h")  # type: ignore[attr-defined]
+    return engine, row.id
+
+
+@pytest.mark.parametrize("edited", [calls, calls_no_more, calls_the_boss])
+def test_a_handler_that_is_still_to_run_is_the_recorded_one_whatever_the_code_says_now(make: Make, edited: Any) -> None:
+    engine, run_id = before_its_handler_has_worked(make)
+    other = make(edited, call, call_the_boss, clock=engine.clock, version="2")
+    assert output_of(other, other.drive(run_id)) == "bad does not work"
+    assert EFFECTS == ["bad", "called", "called"]
+
+
+@pytest.mark.parametrize("edited", [calls_no_more, calls_the_boss])
+def test_a_handler_that_is_gone_suspends_the_run_until_it_is_there(make: Make, edited: Any) -> None:
+    engine, run_id = before_its_handler_has_worked(make)
+    without = make(edited, call_the_boss, clock=engine.clock, version="2")
+    assert without.drive(run_id).status is Status.SUSPENDED
+    suspension = without.ledger(run_id).suspension or {}
+    assert (suspension["code"], suspension["functions"]) == ("FUNCTION_NOT_FOUND", ["call the desk"])
+    again = make(edited, call, clock=engine.clock, version="2")
+    assert output_of(again, again.resume(run_id)) == "bad does not work"
+    assert EFFECTS == ["bad", "called", "called"]
+
+
+def test_a_run_whose_handler_is_gone_can_be_cancelled(make: Make) -> None:
+    engine, run_id = before_its_handler_has_worked(make)
+    without = make(calls_no_more, clock=engine.clock, version="2")
+    without.drive(run_id)
+    without.engine.cancel(run_id, "enough")
+    assert without.drive(run_id, verb="cancel").status is Status.CANCELLED
+    assert all(not operation.open for operation in without.ledger(run_id).operations.values())

@@ -64,7 +64,8 @@ class Pass:
         self._undoing = undoing
         self._stop = stop
         self._park_after = park_after
-        self._missing: dict[str, Asked[Any]] = {}
+        self._missing: dict[str, str] = {}
+        """By key, the functions that operations wait for."""
         self._stuck: str | None = None
         self._mail_read = -1
         self._handled: set[str] = set()
@@ -165,7 +166,11 @@ class Pass:
         """Run the on_error of steps that have failed for good."""
         for key in self._ledger.unhandled - self._handled:
             self._handled.add(key)
-            self._undoing.handle(self._failed_for_good(key), self._ledger.operations[key])
+            self._handle(self._ledger.operations[key])
+
+    def _handle(self, failed: Operation, *, again: bool = False) -> None:
+        if not self._undoing.handle(self._failed_for_good(failed.key), failed, again=again):
+            self._missing[failed.key + HANDLER] = failed.opened["on_error"]
 
     def _failed_for_good(self, key: str) -> AskedStep | AskedChild:
         asked = self._body.asked[key]
@@ -174,7 +179,7 @@ class Pass:
 
     def _start_attempt(self, asked: AskedStep) -> None:
         if asked.step is None:
-            self._missing[asked.key] = asked
+            self._missing[asked.key] = str(asked.function)
         else:
             self._attempts.start(asked)
 
@@ -197,7 +202,8 @@ class Pass:
         """Record as cancelled what was started and the body no longer waits for; a step with an undo is let end."""
         given_up, self._body.given_up = self._body.given_up, []
         for asked in given_up:
-            self._missing.pop(asked.key, None)
+            for key in (asked.key, asked.key + HANDLER):
+                self._missing.pop(key, None)
             self._attempts.spawn(self._put_down(asked), asked.key + PUT_DOWN)
 
     async def _put_down(self, asked: Asked[Any]) -> None:
@@ -274,8 +280,7 @@ class Pass:
         for handler in self._unresolved_handlers():
             if handler.answer is not None:
                 handler.answer = None
-                handled = handler.opened["handles"]
-                self._undoing.handle(self._failed_for_good(handled), self._ledger.operations[handled], again=True)
+                self._handle(self._ledger.operations[handler.opened["handles"]], again=True)
 
     def _unresolved_handlers(self) -> list[Operation]:
         return [one for one in self._ledger.waits.values() if one.kind == "on_error" and is_unresolved(one)]
@@ -308,7 +313,7 @@ class Pass:
         if self._needs_person() or blocked:
             waits = list(self._ledger.waits.values())
             gates = [operation for operation in waits if operation.is_gate]
-            missing = [str(asked.function) for asked in self._missing.values()]
+            missing = list(self._missing.values())
             others = [operation.name for operation in waits if is_unresolved(operation)] + blocked
             body = body_text(
                 code="FUNCTION_NOT_FOUND" if missing and not gates and not others else "WAITING",

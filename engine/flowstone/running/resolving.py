@@ -69,7 +69,8 @@ def _function_of(operation: Operation, body: Body) -> StepFunction | None:
     asked = body.asked.get(operation.opened.get("handles", operation.key))
     if operation.kind == "on_error":
         handler = None if asked is None else asked.request.on_error
-        return None if handler is None else describe_function(handler)
+        described = None if handler is None else describe_function(handler)
+        return described if described is not None and described.name == operation.function else None
     return asked.step if isinstance(asked, AskedStep) else None
 
 

@@ -18,7 +18,7 @@ from flowstone.running.attempts import Attempts
 from flowstone.running.cancelling import gives_up_undo
 from flowstone.running.compensation import Names, to_undo, undo_step
 from flowstone.running.ending import CRASHES, Ending, left_open, undo_failed
-from flowstone.running.functions import describe_function
+from flowstone.running.functions import StepFunction, describe_function
 from flowstone.running.ownership import cut_off
 from flowstone.running.resolving import is_unresolved
 from flowstone.running.steps.call import AskedStep
@@ -45,13 +45,12 @@ class Undoing:
     stop: Stop
     park_after: int | None
 
-    def handle(self, asked: AskedStep | AskedChild, record: Operation, *, again: bool = False) -> None:
+    def handle(self, asked: AskedStep | AskedChild, record: Operation, *, again: bool = False) -> bool:
         """Run the on_error of a step that has failed for good; when it has ended the failure reaches the body.
 
-        One whose outcome is unknown is run again only if a person has said so.
+        One whose outcome is unknown is run again only if a person has said so. False if its function cannot be found.
         """
         assert record.failure is not None
-        assert asked.request.on_error is not None
         failure = record.failure
 
         def failed() -> Failed[Any]:
@@ -61,12 +60,26 @@ class Undoing:
 
         earlier = self.writer.ledger.operations.get(record.key + ":on_error")
         if earlier is not None and is_unresolved(earlier) and not again:
-            return
-        step = OwnStep("on_error", record, describe_function(asked.request.on_error), failed, self.policy, earlier)
+            return True
+        handler = self._handler(asked, str(record.opened["on_error"]))
+        if handler is None:
+            return False
+        step = OwnStep("on_error", record, handler, failed, self.policy, earlier)
         if earlier is not None and earlier.status is StepStatus.RETRYING and earlier.failures:
             self.attempts.timers.add(earlier.last.next_attempt_at or 0, step)
         else:
             self.attempts.start(step)
+        return True
+
+    def _handler(self, asked: AskedStep | AskedChild, name: str) -> StepFunction | None:
+        """The function of that name: the one that the call gives now, unless it is another, else the one that is found."""
+        given = asked.request.on_error
+        if given is not None and (described := describe_function(given)).name == name:
+            return described
+        try:
+            return describe_function(self.names.find(name))
+        except (NotFound, FlowMisuse):
+            return None
 
     def failed(self) -> Operation | None:
         """An undo that has failed, if there is one."""
