@@ -1,19 +1,20 @@
 """The undo of a run: which steps are undone, in which order, and carrying it out from the journal alone, without the body."""
 
+import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from flowstone.authoring.definition import Done, Policy
+from flowstone.authoring.definition import Done, Policy, StepDefinition, definition_of
 from flowstone.authoring.loader import PACKAGE
-from flowstone.errors import NotFound, ValueRefused
+from flowstone.errors import LoadFailed, NotFound, ValueRefused
 from flowstone.identity import invocation_id
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.operations import Operation
 from flowstone.journal.states import StepStatus
 from flowstone.running.attempt import TimedOut
-from flowstone.running.functions import BARE, Signature, describe_function, signature_of
+from flowstone.running.functions import BARE, Signature, describe_function, function_name, signature_of
 from flowstone.running.resolving import RESOLVED
 from flowstone.running.steps.own import OwnStep
 from flowstone.values.codec import UNANNOTATED, restore
@@ -56,21 +57,36 @@ def _undone(ledger: Ledger, operation: Operation) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Finds functions by the names in the journal: registered steps, then the workflow's own module and what it imports."""
+    """Finds functions by the names in the journal: where they were defined, in the workflow's own file, among registered steps.
+
+    Files may have functions of one name: the nearest is meant, and that of the step's own file before all.
+    """
 
     workflow: Callable[[], Callable[..., Any]]
     """Gives the workflow's body. Raises NotFound, LoadFailed: an undo goes on without the body, maybe after its file is gone."""
     find_step: Callable[[str], Callable[..., Any]]
 
-    def find(self, name: str) -> Callable[..., Any]:
-        """The function of that name. Nothing is imported for it. Raises NotFound."""
+    def find(self, name: str, home: str | None = None) -> Callable[..., Any]:
+        """The function of that name, which the workflow file `home` had if that was recorded. Nothing is imported for it.
+
+        Raises NotFound; LoadFailed if the workflow's file cannot be imported, or has to be told which of two steps is meant.
+        """
+        if home is not None and (known := _recorded_as(name, sys.modules.get(f"{PACKAGE}.{home}"))) is not None:
+            return known
+        own, gone = None, None
+        try:
+            own = sys.modules.get(self.workflow().__module__)
+        except (NotFound, LoadFailed) as error:
+            gone = error
+        if (known := _recorded_as(name, own)) is not None:
+            return known
         try:
             return self.find_step(name)
         except NotFound:
-            pass
-        module: Any = sys.modules.get(self.workflow().__module__)
-        found = _walk(module, name.split("."))
+            if gone is not None:
+                raise gone from None
         parts = name.split(".")
+        found = _walk(own, parts)
         for length in range(len(parts) - 1, 0, -1):
             if found is None:
                 found = _walk(sys.modules.get(".".join(parts[:length])), parts[length:])
@@ -88,6 +104,18 @@ class Names:
         return next(iter(found.values())) if len(found) == 1 else None
 
 
+def _recorded_as(name: str, module: Any) -> Callable[..., Any] | None:
+    """The function of a module that the journal knows by that name: a step that is registered so, or a plain function."""
+    if module is None:
+        return None
+    for found in filter(inspect.isfunction, vars(module).values()):
+        definition = definition_of(found)
+        if isinstance(definition, StepDefinition) and definition.name == name:
+            return found
+    plain: Callable[..., Any] | None = _walk(module, name.split("."))
+    return plain if inspect.isroutine(plain) and definition_of(plain) is None and function_name(plain) == name else None
+
+
 def _walk(found: Any, names: list[str]) -> Any:
     for name in names:
         found = getattr(found, name, None)
@@ -98,7 +126,8 @@ def undo_step(
     run_id: str, ledger: Ledger, operation: Operation, names: Names, base: Policy, cause: dict[str, Any] | None
 ) -> OwnStep:
     """The undo of one operation. Raises NotFound if its function cannot be found."""
-    function = describe_function(names.find(operation.opened["undo"]))
+    homes = operation.opened.get("homes", {})
+    function = describe_function(names.find(operation.opened["undo"], homes.get("undo")))
 
     def done() -> Done[Any, Any]:
         signature = _signature(operation, names)
@@ -118,7 +147,7 @@ def undo_step(
 
 def _signature(operation: Operation, names: Names) -> Signature:
     try:
-        known = signature_of(names.find(operation.function or ""))
+        known = signature_of(names.find(operation.function or "", operation.opened.get("homes", {}).get("function")))
     except NotFound:  # a closure has no name to be found by
         return BARE
     return Signature((), UNANNOTATED, known.result) if operation.kind == "child" else known

@@ -39,6 +39,8 @@ class StepFunction:
     signature: Signature
     policy: Policy
     description: str
+    home: str | None = None
+    """The workflow file that defines it, as modules are named (`billing`); None for functions of other modules."""
 
 
 BARE = Signature((), UNANNOTATED, UNANNOTATED)
@@ -69,8 +71,13 @@ def _described(function: Callable[..., Any]) -> StepFunction:
         is_async=inspect.iscoroutinefunction(inner),
         signature=signature_of(function),
         policy=definition.policy if isinstance(definition, StepDefinition) else SAYS_NOTHING,
+        home=_home(getattr(inner, "__module__", None) or ""),
         description=definition.description.partition("\n")[0] if isinstance(definition, StepDefinition) else "",
     )
+
+
+def _home(module: str) -> str | None:
+    return module.removeprefix(PACKAGE + ".") if module.startswith(PACKAGE + ".") else None
 
 
 _remembered = functools.lru_cache(maxsize=1024)(_described)

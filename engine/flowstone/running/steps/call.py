@@ -114,6 +114,7 @@ class AskedStep(Asked[StepRequest]):
                 actor=self.request.actor,
                 description=self.request.description or (self.step.description if self.step else ""),
                 **node_fields(self.request),
+                **undo_fields(self.request, self.step.home if self.step else None),
             ),
         )
 
@@ -128,6 +129,11 @@ class AskedStep(Asked[StepRequest]):
             return restore(completion.body()["result"], annotation)
         body = completion.body()
         raise restore_failure(body["error"], self.name, completion.attempt or 1)
+
+
+def undo_fields(request: StepRequest, home: str | None) -> dict[str, Any]:
+    """Where the undo's function, and that of the step itself (`home`), are defined: files may have functions of one name."""
+    return {} if request.undo is None else {"homes": {"function": home, "undo": describe_function(request.undo).home}}
 
 
 def node_fields(request: StepRequest) -> dict[str, Any]:

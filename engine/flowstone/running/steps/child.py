@@ -9,7 +9,7 @@ from flowstone.errors import FlowMisuse
 from flowstone.journal.events import Draft, Event, Kind, Raw, body_text
 from flowstone.running.functions import signature_of
 from flowstone.running.steps.asked import Asked
-from flowstone.running.steps.call import named_function, node_fields, node_outcome, policy_document
+from flowstone.running.steps.call import named_function, node_fields, node_outcome, policy_document, undo_fields
 from flowstone.values.codec import digest, record, restore
 from flowstone.values.duration import parse
 from flowstone.values.failures import restore_failure
@@ -80,6 +80,7 @@ class AskedChild(Asked[StepRequest]):
                 actor=self.request.actor,
                 description=self.request.description or self.workflow.summary,
                 **node_fields(self.request),
+                **undo_fields(self.request, None),
             ),
         )
 
