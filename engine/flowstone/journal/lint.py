@@ -22,7 +22,7 @@ from flowstone.journal.lint_names import (
     Habit,
 )
 from flowstone.journal.plan_calls import Function, last_part, text
-from flowstone.journal.versions import _definitions, _first_line
+from flowstone.journal.versions import definitions, first_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,16 @@ def doubts_in(source: str, name: str, line: int | None = None) -> list[Doubt]:
             tree = ast.parse(source)
     except (SyntaxError, RecursionError, MemoryError):
         return []
-    placed = [one for one, qualified in _definitions(tree) if qualified == name and line in (None, one.lineno, _first_line(one))]
+    placed = [one for one, qualified in definitions(tree) if qualified == name and line in (None, one.lineno, first_line(one))]
     if not placed or not isinstance(placed[-1], Function):
         return []
     module = _Module(tree)
     found = {(doubt.line, doubt.call): doubt for doubt in module.read(placed[-1])}
     return [found[place] for place in sorted(found)]
+
+
+_NO_FUNCTION = next(one for one in ast.walk(ast.parse("def module(): ...")) if isinstance(one, ast.FunctionDef))
+"""Stands for the file itself where a function is asked for."""
 
 
 class _Module:
@@ -77,7 +81,7 @@ class _Module:
                 self.full[name] = self._stands_for(value)
                 values.setdefault(name, []).append(value)
         self.full.update(dict.fromkeys(self.functions))
-        reader = _Reader(self, _Frame(ast.FunctionDef(), {}, frozenset(), frozenset(), frozenset()))
+        reader = _Reader(self, _Frame(_NO_FUNCTION, {}, frozenset(), frozenset(), frozenset()))
         reader.learn(values)
         self.sets, self.paths = reader.sets, reader.paths
 
@@ -321,15 +325,15 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
                     for place, one in enumerate(target.elts):
                         yield one.id, ast.Subscript(value, ast.Constant(place))  # type: ignore[attr-defined]
                 else:
-                    yield from ((one.id, None) for one in ast.walk(target) if _is_stored(one))
+                    yield from ((name, None) for name in _stored(target))
         case ast.AnnAssign(target=ast.Name(id=name), value=value) if value is not None:
             yield name, value
         case ast.NamedExpr(target=ast.Name(id=name), value=value):
             yield name, value
         case ast.For(target=target) | ast.AsyncFor(target=target) | ast.comprehension(target=target):
-            yield from ((one.id, None) for one in ast.walk(target) if _is_stored(one))
+            yield from ((name, None) for name in _stored(target))
         case ast.withitem(optional_vars=target) if target is not None:
-            yield from ((one.id, None) for one in ast.walk(target) if _is_stored(one))
+            yield from ((name, None) for name in _stored(target))
         case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
             yield name, None
         case ast.ClassDef(name=name):
@@ -338,8 +342,8 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
             yield from ((one.arg, None) for one in ast.walk(arguments) if isinstance(one, ast.arg))
 
 
-def _is_stored(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+def _stored(target: ast.AST) -> list[str]:
+    return [one.id for one in ast.walk(target) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
 
 
 def _parameters(function: Function) -> dict[str, ast.expr | None]:

@@ -14,7 +14,7 @@ from flowstone.journal.plan_blocks import Arm, Way
 from flowstone.journal.plan_calls import Calls, Function, last_part, text
 from flowstone.journal.plan_expressions import Expressions, Use
 from flowstone.journal.plan_values import Callee, Scope, Sign
-from flowstone.journal.versions import _definitions, _first_line
+from flowstone.journal.versions import definitions, first_line
 
 
 def plan_of(source: str, name: str, line: int | None = None, *, workflows: Collection[str] = ()) -> Plan:
@@ -29,14 +29,14 @@ def plan_of(source: str, name: str, line: int | None = None, *, workflows: Colle
             tree = ast.parse(source)
     except (RecursionError, MemoryError):
         return Plan(name, (Planned("unknown", line or 0, text="the file is nested too deep"),))
-    return plan_in([*_definitions(tree)], name, line, workflows=workflows)
+    return plan_in([*definitions(tree)], name, line, workflows=workflows)
 
 
 def plan_in(
     definitions: list[tuple[ast.stmt, str]], name: str, line: int | None = None, *, workflows: Collection[str] = ()
 ) -> Plan:
     """As `plan_of`, given every definition of the module with its qualified name."""
-    placed = [one for one in definitions if line is None or line in (one[0].lineno, _first_line(one[0]))]
+    placed = [one for one in definitions if line is None or line in (one[0].lineno, first_line(one[0]))]
     found = [one for one in placed if one[1] == name] or [one for one in placed if one[1].rpartition(".")[2] == name]
     if not found:
         raise LoadFailed(f"there is no function {name}" + (f" at line {line}" if line else "") + " in the source")

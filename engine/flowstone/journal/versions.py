@@ -119,7 +119,7 @@ def version_of(source: str, name: str, line: int | None = None) -> Version:
     """
     with warnings.catch_warnings(action="ignore"):  # reading is no compilation: nothing is to be said twice
         tree = ast.parse(source)
-    placed = [one for one in _definitions(tree) if line is None or line in (one[0].lineno, _first_line(one[0]))]
+    placed = [one for one in definitions(tree) if line is None or line in (one[0].lineno, first_line(one[0]))]
     found = [node for node, qualified in placed if qualified == name]
     found = found or [node for node, qualified in placed if qualified.rpartition(".")[2] == name]
     if not found:
@@ -136,7 +136,7 @@ def hash_of(node: ast.stmt) -> str:
     return digest.hexdigest()[:12]
 
 
-def _definitions(tree: ast.Module) -> Iterator[tuple[ast.stmt, str]]:
+def definitions(tree: ast.Module) -> Iterator[tuple[ast.stmt, str]]:
     """Every function, and every assignment to one variable, with its qualified name, in the order of the source."""
     stack: list[tuple[ast.AST, str]] = [(tree, "")]
     while stack:
@@ -153,7 +153,8 @@ def _definitions(tree: ast.Module) -> Iterator[tuple[ast.stmt, str]]:
         stack += [(child, prefix) for child in reversed([*ast.iter_child_nodes(node)]) if not isinstance(child, ast.expr)]
 
 
-def _first_line(node: ast.stmt) -> int:
+def first_line(node: ast.stmt) -> int:
+    """The line where a function or its first decorator starts."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
@@ -161,7 +162,7 @@ def _first_line(node: ast.stmt) -> int:
 def _text(source: str, node: ast.stmt) -> str:
     # The parser counts lines by \n and \r only; str.splitlines would also cut at \f and others.
     lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return textwrap.dedent("\n".join(lines[_first_line(node) - 1 : node.end_lineno])) + "\n"
+    return textwrap.dedent("\n".join(lines[first_line(node) - 1 : node.end_lineno])) + "\n"
 
 
 class _Token(str):
