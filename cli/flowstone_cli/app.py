@@ -139,13 +139,22 @@ def run(arguments: Sequence[str]) -> int:
     try:
         try:
             _refuse_bytes(arguments)
-            return _invoke(session, list(arguments))
+            code = _invoke(session, list(arguments))
+            for left_out in session.left_out:
+                tell(left_out, session)
+                code = code or exit_codes.of_error(left_out)
+            return code
         except FlowError as error:
             known = error
         except ReaderGone:
             return exit_codes.PIPE
         except ClickUsageError as error:
             known = _usage_error(error, arguments)
+        except Exception as error:
+            damage = session.damage_behind(error)
+            if damage is None:
+                raise
+            known = damage
         options.json = options.json or wants_json(arguments)
         known.hint = known.hint or _hint(known, arguments, options)
         tell(known, session)  # before the store is closed: it knows how short an id may be

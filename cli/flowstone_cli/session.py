@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from flowstone.clock import SystemClock
-from flowstone.errors import FlowError, NotFound, UsageError
+from flowstone.errors import Damaged, FlowError, NotFound, UsageError
 from flowstone_cli.clean import head, one_line
 from flowstone_cli.options import Options
 from flowstone_cli.terminal import ReaderGone, Stream, stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from flowstone.journal.events import Event
     from flowstone.journal.secrets import Secrets
@@ -171,8 +171,26 @@ class Session:
             kin=lambda found: [span for lane in self.lanes(found).values() for span in lane.spans],
         )
 
+    @property
+    def left_out(self) -> "Sequence[FlowError]":
+        """Why runs are not in the lists that were read: their rows make no sense."""
+        return [] if self._store is None else list(self._store.left_out.values())
+
+    def damage_behind(self, error: Exception) -> FlowError | None:
+        """The damage that an error comes from which is none of ours, in one of the journals that were read; None: it is a bug."""
+        if self._store is None:
+            return None
+        from flowstone.journal.damage import refuse_damaged
+
+        try:
+            refuse_damaged(self._store, list(self._store.read), error)
+        except FlowError as damaged:
+            return damaged
+        return None
+
     def lanes(self, found: "Iterable[Span]") -> "dict[str, Lane]":
         """The child runs of these spans by their ids, and theirs in turn, as far as they are here; at most so many."""
+        from flowstone.journal.damage import blaming
         from flowstone.journal.phase import phase_of
         from flowstone.journal.timeline import spans
         from flowstone_cli.render.rows import Lane
@@ -185,9 +203,14 @@ class Session:
                 continue
             try:
                 row = self.store().run(child)
+                with blaming(self.store(), child):
+                    found_there = spans(self.store().events(child))
             except NotFound:
                 continue
-            made[child] = Lane(spans(self.store().events(child)), phase_of(row, self.life(row)), row.finished_at is not None)
+            except Damaged as damaged:  # the run whose child it is can be told all the same
+                self.say(f"warning: {damaged.message}")
+                continue
+            made[child] = Lane(found_there, phase_of(row, self.life(row)), row.finished_at is not None)
             wanted += [span.child for span in made[child].spans if span.child]
         return made
 

@@ -13,6 +13,7 @@ from flowstone.authoring.inputs import bind
 from flowstone.clock import MICROSECONDS, Clock
 from flowstone.errors import BadSettings, FlowError, NotFound, TryAgain, UsageError
 from flowstone.identity import new_run_id, present_user, who
+from flowstone.journal.damage import blaming
 from flowstone.journal.events import Draft, Event
 from flowstone.journal.labels import typed_name
 from flowstone.journal.ledger import Ledger
@@ -255,6 +256,10 @@ class Engine:
         the settings say. Raises Diverged, LoadFailed, StorageFailed, LostOwnership.
         """
         limit = self._park_after if park_after == -1 else park_after
+        with blaming(self.store, run_id):
+            return await self._driven(run_id, limit, verb, follow=follow)
+
+    async def _driven(self, run_id: str, limit: int | None, verb: str, *, follow: bool) -> RunRow:
         while True:
             taken = self._taken.pop(run_id, None) or await self._take_if_free(run_id, verb)
             if taken is not None:

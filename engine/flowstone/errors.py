@@ -8,6 +8,7 @@ FlowError
 ├─ LoadFailed            cannot_load   a workflow's module cannot be imported
 ├─ CannotCreate          cannot_create a file that a person named for output cannot be made
 ├─ StorageFailed         storage       disk, database or file system
+├─ Damaged               storage       what is recorded of one run makes no sense; the store and the others are whole
 ├─ TryAgain              try_again     locked, owned by another process, or already answered
 │  ├─ Locked                           another process writes to the database
 │  ├─ RunOwned                         a live process executes the run
@@ -79,6 +80,16 @@ class StorageFailed(FlowError):
 
     kind = "storage"
     unsaved: str | None = None
+
+
+class Damaged(FlowError):
+    """What is recorded of the run `run` makes no sense; the store itself works, and the other runs are as they were."""
+
+    kind = "storage"
+
+    def __init__(self, run: str, message: str, *, hint: str) -> None:
+        super().__init__(message, hint=hint)
+        self.run = run
 
 
 class TryAgain(FlowError):

@@ -285,7 +285,7 @@ class Store(Protocol):
         ...
 
     def runs(self, wanted: Filter, *, limit: int | None = None, offset: int = 0) -> list[RunRow]:
-        """Runs that fit, newest first."""
+        """Runs that fit, newest first, without those whose rows make no sense. Raises Damaged if there are no others."""
         ...
 
     def count(self, wanted: Filter) -> int:
@@ -301,7 +301,7 @@ class Store(Protocol):
         ...
 
     def events(self, run_id: str, *, after: int = -1) -> list[Event]:
-        """The run's events with n > `after`, by n. Raises StorageFailed if a body's checksum is wrong."""
+        """The run's events with n > `after`, by n. Raises Damaged if a body's checksum is wrong."""
         ...
 
     def changed(self) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flowstone.errors import StorageFailed
+from flowstone.errors import Damaged, StorageFailed
 from flowstone.ports import Change
 from flowstone.storage.sqlite.store import SqliteStore
 from flowstone.testing.store_fixtures import CREATED, STARTED, SUCCEEDED, SetClock, new_run
@@ -140,7 +140,7 @@ def test_a_body_that_was_changed_outside_is_noticed(made: Path) -> None:
     connection.execute("update journal set body = replace(body, '1', '2') where n = 2")
     connection.commit()
     connection.close()
-    with pytest.raises(StorageFailed, match="event 2 of run a00000000000 is damaged"):
+    with pytest.raises(Damaged, match="event 2 of run a00000000000 is damaged"):
         store.events("a00000000000")
     assert len(store.events("a00000000000", after=2)) == 0
     assert store.run("a00000000000").events == 3
@@ -153,7 +153,7 @@ def test_a_status_that_nobody_knows_is_a_sentence(made: Path) -> None:
     connection.commit()
     connection.close()
     store = SqliteStore(made, SetClock())
-    with pytest.raises(StorageFailed, match="unknown status 'weird'"):
+    with pytest.raises(Damaged, match="'weird' is no status"):
         store.run("a00000000000")
     store.close()
 

@@ -60,7 +60,8 @@ def command(
         out.write(json_text.document(document))
     else:
         out.write(drawn.people(document, session.short, out) if out.terminal else drawn.piped(document))
-    return exit_codes.REFUSED if any(one.refusal for one in found) else exit_codes.OK
+    codes = {exit_codes.of_error(one.refusal) for one in found if one.refusal is not None}
+    return min(codes, default=exit_codes.OK)  # what is damaged comes before what does not fit
 
 
 def _has_runs(session: Session, name: str) -> bool:

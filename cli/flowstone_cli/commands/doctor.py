@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from flowstone.errors import FlowError
+from flowstone.errors import Damaged, FlowError
 from flowstone.journal.columns import Columns, columns_in, columns_of
+from flowstone.journal.damage import refuse
 from flowstone.ports import Filter, Life, RunRow
 from flowstone.storage.sqlite.diagnosis import Finding, examine
 from flowstone_cli import exit_codes, json_text
@@ -62,16 +63,24 @@ def _findings(session: Session, repair: bool) -> Iterator[Finding]:
 
 
 def _recorded(session: Session, repair: bool) -> Iterator[Finding]:
-    rows = session.store("write" if repair else "read").runs(Filter())
+    store = session.store("write" if repair else "read")
+    try:
+        rows = store.runs(Filter())
+    except Damaged:
+        rows = []
     yield from _owners(session, rows)
     wrong, repaired = 0, 0
+    for error in [store.left_out.pop(run_id) for run_id in list(store.left_out)]:  # told here
+        found = _damaged_row(session, error, repair)
+        wrong += found.grade == "failed"
+        yield found
     for row in rows:
         try:
+            refuse(row.id, store.events(row.id))
             differing = _differing(session, row.id)
-        except (FlowError, KeyError, ValueError) as error:
+        except FlowError as error:
             wrong += 1
-            message = error.message if isinstance(error, FlowError) else f"its journal cannot be read ({error!r})"
-            yield Finding("index", "failed", f"run {row.id}: {message}", "go back to a backup, or flow delete " + row.id)
+            yield Finding("index", "failed", f"run {row.id}: {error.message}", "go back to a backup, or flow delete " + row.id)
             continue
         if differing and repair:
             repaired += 1
@@ -83,6 +92,18 @@ def _recorded(session: Session, repair: bool) -> Iterator[Finding]:
             yield Finding("index", "failed", said, "flow doctor --repair")
     if not wrong:
         yield Finding("index", "ok", f"{count(len(rows), 'run')}, all rows as their journals have them")
+
+
+def _damaged_row(session: Session, error: Damaged, repair: bool) -> Finding:
+    """A run whose row makes no sense; with `repair` it is made anew from its journal."""
+    if not repair:
+        return Finding("index", "failed", error.message, error.hint)
+    try:
+        refuse(error.run, session.store().events(error.run))
+        session.store().reindex(error.run)
+    except FlowError as still:
+        return Finding("index", "failed", still.message, "go back to a backup")
+    return Finding("index", "note", f"run {error.run}: made anew, its row was damaged")
 
 
 def _differing(session: Session, run_id: str) -> list[str]:

@@ -4,7 +4,8 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from flowstone.errors import Diverged
+from flowstone.errors import Damaged, Diverged
+from flowstone.journal.damage import blaming
 from flowstone.journal.states import SETTLED
 from flowstone.ports import RunRow
 from flowstone.running.recognition import Difference
@@ -20,7 +21,7 @@ class Checked:
     """The version under which the run was last carried on."""
     version: str | None
     """Today's; None if there is no such workflow any more."""
-    refusal: Diverged | None = None
+    refusal: Diverged | Damaged | None = None
     """Why the run cannot go on; None if it fits."""
     patches: dict[str, bool] = field(default_factory=dict)
     """By the id of each `flow.patched` that the replay has reached: whether the run goes the new way."""
@@ -34,8 +35,9 @@ class Checked:
 def checked(taking: Taking, row: RunRow, version: str | None) -> Checked:
     """Replay a run to its frontier; of one whose undo has begun only that is left, which needs no body. Raises LoadFailed."""
     try:
-        taken = taking.replayed(row)
-    except Diverged as refusal:
+        with blaming(taking.store, row.id):
+            taken = taking.replayed(row)
+    except (Diverged, Damaged) as refusal:
         return Checked(row, row.version, version, refusal)
     if taken.body is None:
         return Checked(row, row.version, version)

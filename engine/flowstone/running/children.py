@@ -5,8 +5,9 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from flowstone.clock import MICROSECONDS, Clock
-from flowstone.errors import BadData, NotFound
+from flowstone.errors import BadData, Damaged, NotFound
 from flowstone.identity import new_run_id
+from flowstone.journal.damage import blaming
 from flowstone.journal.events import Draft, Event, Kind, body_text
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.operations import Operation
@@ -264,5 +265,6 @@ def tell_parent(store: Store, row: RunRow) -> None:
             return []
         return [Draft(Kind.STEP_REPORTED, row.parent_step, operation.last.number, body_text(child=row.id, status=row.status))]
 
-    with suppress(NotFound):  # the parent was deleted
+    # The parent was deleted, or cannot be read: that stops it and not its child.
+    with suppress(NotFound, Damaged), blaming(store, row.parent_run):
         store.post(row.parent_run, None, report)

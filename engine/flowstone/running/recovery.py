@@ -5,6 +5,8 @@ from functools import partial
 from typing import Any
 
 from flowstone.clock import MICROSECONDS
+from flowstone.errors import Damaged
+from flowstone.journal.damage import blaming
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.phase import row_waits
 from flowstone.journal.states import Status
@@ -21,21 +23,31 @@ PAGE = 200
 def due_runs(store: Store, owners: Owners, workflows: frozenset[str], now: int, limit: int) -> list[RunRow]:
     """At most `limit` runs of these workflows that nobody executes and that would get further now, oldest change first."""
     found: list[RunRow] = []
+    damaged: list[RunRow] = []
     for row in _unfinished(store):
-        if row.workflow in workflows and (may_be_due(owners, row, now) or _waits_for_the_dead(store, owners, row)):
-            ledger = Ledger(store.events(row.id))
-            if (row.owner is not None or has_work(ledger, now, partial(has_news, store, now))) and not _too_soon(
-                ledger, row, now
-            ):
+        try:
+            if row.workflow in workflows and _is_due(store, owners, row, now):
                 found.append(row)
-    return sorted(found, key=lambda row: row.updated_at)[:limit]
+        except Damaged:  # last: whoever takes it up is told, and the others go on
+            damaged.append(row)
+    return [*sorted(found, key=lambda row: row.updated_at), *damaged][:limit]
+
+
+def _is_due(store: Store, owners: Owners, row: RunRow, now: int) -> bool:
+    """Whether nobody executes it and it would get further. Raises Damaged if its journal makes no sense."""
+    if not (may_be_due(owners, row, now) or _waits_for_the_dead(store, owners, row)):
+        return False
+    with blaming(store, row.id):
+        ledger = Ledger(store.events(row.id))
+        has_more = row.owner is not None or has_work(ledger, now, partial(has_news, store, now))
+        return has_more and not _too_soon(ledger, row, now)
 
 
 def _unfinished(store: Store) -> Iterator[RunRow]:
     offset = 0
     while page := store.runs(Filter(unfinished=True), limit=PAGE, offset=offset):
         yield from page
-        offset += len(page)
+        offset += PAGE
 
 
 def _waits_for_the_dead(store: Store, owners: Owners, row: RunRow) -> bool:

@@ -1,5 +1,6 @@
 """What every store must do, as pytest classes: a store's tests derive from `StoreContract` and give it the fixture `opened`."""
 
+import json
 from collections.abc import Sequence
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from flowstone.errors import AlreadyAnswered, LostOwnership, NotFound, TryAgain
 from flowstone.journal.events import Draft, Event, Kind
 from flowstone.journal.states import SETTLED, TRANSITIONS, Status, Verb
+from flowstone.journal.waits import make_wait
 from flowstone.ports import Change, Filter, LogPiece, NewRun, RunRow, Source, Store, Summary
 from flowstone.testing.store_fixtures import (
     ANSWERED,
@@ -231,10 +233,11 @@ class AppendingContract(Fixtures):
     def test_the_summary_is_written_whole_or_kept(self, store: Store) -> None:
         """A change without one leaves the columns as they are."""
         run = store.create(new_run(), [CREATED])
-        store.append(run.id, 1, [], Change(summary=Summary('[{"kind":"sleep"}]', 3, 2, "charge card", '{"message":"no"}')))
+        waiting = json.dumps([make_wait("sleep")])
+        store.append(run.id, 1, [], Change(summary=Summary(waiting, 3, 2, "charge card", '{"message":"no"}')))
         store.append(run.id, 1, [], Change())
         row = store.run(run.id)
-        assert (row.waiting, row.steps, row.done, row.current_step) == ('[{"kind":"sleep"}]', 3, 2, "charge card")
+        assert (row.waiting, row.steps, row.done, row.current_step) == (waiting, 3, 2, "charge card")
         assert row.error == '{"message":"no"}'
         store.append(run.id, 1, [], Change(summary=Summary("[]", 3, 3, None, None)))
         row = store.run(run.id)

@@ -1,11 +1,14 @@
 """What every store must do when house is kept: deleting runs, making the index anew, giving room back."""
 
+import json
+
 import pytest
 
 from flowstone.errors import NotFound, TryAgain
 from flowstone.journal.columns import columns_in, columns_of
 from flowstone.journal.events import Draft, Kind
 from flowstone.journal.states import Status, Verb
+from flowstone.journal.waits import make_wait
 from flowstone.ports import AuditNote, Change, Filter, LogPiece, Store, Summary
 from flowstone.testing.store_fixtures import (
     ANSWERED,
@@ -74,7 +77,7 @@ class KeepingContract(Fixtures):
         opened = OPENED._replace(text='{"kind":"approval","name":"large order","deadline":null,"schema":null,"message":""}')
         started = STARTED._replace(text='{"kind":"step","name":"charge card"}')
         run = store.create(new_run(), [CREATED._replace(text='{"version":"v1"}'), started, SUCCEEDED, opened])
-        wrong = Summary(waiting='[{"kind":"sleep"}]', steps=7, done=9, current_step="nothing", error='{"type":"X"}')
+        wrong = Summary(waiting=json.dumps([make_wait("sleep")]), steps=7, done=9, current_step="nothing", error='{"type":"X"}')
         store.append(run.id, 1, [Draft(Kind.RUN_SUSPENDED, text='{"code":"WAITING"}')], Change(summary=wrong))
         store.post(run.id, None, lambda _row, _events: [ANSWERED])
         assert store.run(run.id).status is Status.RUNNING

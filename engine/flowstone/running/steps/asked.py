@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from flowstone.authoring.requests import Request
 from flowstone.journal.events import Draft, Event
 from flowstone.journal.operations import Operation
+from flowstone.journal.shapes import wrong_in
 
 Q = TypeVar("Q", bound=Request)
 
@@ -90,6 +91,8 @@ class Asked(ABC, Generic[Q]):
         try:
             value = self.outcome(completion)
         except Exception as error:
+            if wrong_in(completion) is not None:
+                raise  # the journal's, and nothing that the body should see
             self.failure = error
             self.future.set_exception(error)
         else:

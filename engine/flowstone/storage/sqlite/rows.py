@@ -5,8 +5,9 @@ from sys import intern
 from typing import Any
 from zlib import crc32
 
-from flowstone.errors import StorageFailed
+from flowstone.errors import Damaged
 from flowstone.journal.events import Draft, Event
+from flowstone.journal.shapes import wrong_in_row
 from flowstone.journal.states import Status
 from flowstone.ports import AuditEntry, LogPiece, RunRow, Source
 
@@ -14,14 +15,14 @@ Row = tuple[Any, ...]
 
 
 def run_row(row: Row) -> RunRow:
-    """A run's row. Raises StorageFailed for a status that this code does not know."""
+    """A run's row. Raises Damaged if something in it is nonsense."""
     (id_, workflow, status, version, key, user, parent_run, parent_step, created_at, updated_at, finished_at, *rest) = row
     owner, epoch, mail, events, waiting, steps, done, current_step, error = rest
     try:
         known = Status(status)
-    except ValueError as unknown:
-        raise StorageFailed(f"run {id_} has the unknown status {status!r}", hint="flow doctor") from unknown
-    return RunRow(
+    except ValueError:
+        raise _damaged(id_, f"{status!r} is no status") from None
+    made = RunRow(
         id=id_,
         workflow=workflow,
         status=known,
@@ -43,14 +44,25 @@ def run_row(row: Row) -> RunRow:
         current_step=current_step,
         error=error,
     )
+    wrong = wrong_in_row(made)
+    if wrong is not None:
+        raise _damaged(id_, wrong)
+    return made
+
+
+def _damaged(run_id: str, why: str) -> Damaged:
+    return Damaged(run_id, f"the row of run {run_id} is damaged: {why}", hint="flow doctor --repair")
 
 
 def event(run_id: str, row: Row) -> Event:
-    """An event, its body checked against its checksum. Raises StorageFailed if they differ."""
+    """An event, its body checked against its checksum. Raises Damaged if they differ."""
     n, at, kind, step, attempt, crc, body = row
     if crc32(body) != crc:
-        raise StorageFailed(f"event {n} of run {run_id} is damaged: its checksum differs", hint="flow doctor")
-    return Event(n, at, intern(kind), step, attempt, body.decode())
+        raise Damaged(run_id, f"event {n} of run {run_id} is damaged: its checksum differs", hint="flow doctor")
+    try:
+        return Event(n, at, intern(kind), step, attempt, body.decode())
+    except UnicodeDecodeError:
+        raise Damaged(run_id, f"event {n} of run {run_id} is damaged: its body is no text", hint="flow doctor") from None
 
 
 def journal_rows(run_id: str, events: Sequence[Event]) -> list[Row]:

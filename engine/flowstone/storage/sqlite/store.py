@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import deque
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -9,7 +10,7 @@ from shlex import quote
 from typing import Any
 
 from flowstone.clock import Clock
-from flowstone.errors import CannotCreate, FlowError, LostOwnership, NotFound, TryAgain
+from flowstone.errors import CannotCreate, Damaged, FlowError, LostOwnership, NotFound, TryAgain
 from flowstone.journal.columns import columns_of
 from flowstone.journal.events import MAIL, Draft, Event
 from flowstone.journal.states import SETTLED, TRANSITIONS, Status, Verb
@@ -21,6 +22,7 @@ from flowstone.storage.sqlite.opening import BUSY_SECONDS, Mode
 from flowstone.storage.sqlite.paths import beside, make_private_file, resolved, sync_folder
 
 SHORTEST_PREFIX = 6
+_REMEMBERED = 50
 EMPTY = Summary(waiting="[]", steps=0, done=0, current_step=None, error=None)
 
 
@@ -35,6 +37,10 @@ class SqliteStore:
     ) -> None:
         self.path = resolved(path)
         """The file, without symbolic links."""
+        self.read: deque[str] = deque(maxlen=_REMEMBERED)
+        """The runs whose journals were read last: where to look when something makes no sense."""
+        self.left_out: dict[str, Damaged] = {}
+        """The runs whose rows make no sense, which were therefore not listed, and why."""
         self._clock = clock
         self._database = Database(self.path, mode, timeout)
 
@@ -230,10 +236,18 @@ class SqliteStore:
         return rows.run_row(found[0])
 
     def runs(self, wanted: Filter, *, limit: int | None = None, offset: int = 0) -> list[RunRow]:
-        """Runs that fit, newest first."""
+        """Runs that fit, newest first; those whose rows are nonsense are in `left_out`. Raises Damaged if there are no others."""
         statement, values = statements.runs(wanted)
         values |= {"ownable": Status.RUNNING.value, "limit": -1 if limit is None else limit, "offset": offset}
-        return [rows.run_row(row) for row in self._database.rows(statement, values)]
+        found, damaged = [], None
+        for row in self._database.rows(statement, values):
+            try:
+                found.append(rows.run_row(row))
+            except Damaged as error:
+                self.left_out[error.run] = damaged = error
+        if damaged is not None and not found:
+            raise damaged
+        return found
 
     def count(self, wanted: Filter) -> int:
         """How many runs fit."""
@@ -256,7 +270,8 @@ class SqliteStore:
         return length
 
     def events(self, run_id: str, *, after: int = -1) -> list[Event]:
-        """The run's events with n > `after`, by n. Raises StorageFailed if a body's checksum is wrong."""
+        """The run's events with n > `after`, by n. Raises Damaged if a body's checksum is wrong."""
+        self.read.append(run_id)
         return self._database.records(partial(rows.event, run_id), statements.EVENTS, {"id": run_id, "after": after})
 
     def changed(self) -> bool:
