@@ -16,7 +16,7 @@ from flowstone.journal import plan_expressions, plan_reading
 from flowstone.journal.plan import plan_document
 from flowstone.journal.plan_blocks import MOST_OPERATIONS
 from flowstone.journal.plan_reading import plan_in, plan_of
-from flowstone.journal.versions import _definitions
+from flowstone.journal.versions import definitions
 
 ATOMS = ["flow", "x", "f", "'a'", "3", "flow.do", "flow.now()", "inner", "None", "flow.do('a', f)", "flow.race({})", "inner()"]
 WRAPS = [
@@ -116,8 +116,8 @@ def test_random_bodies_have_plans(lines: list[str]) -> None:
 )
 def test_functions_that_were_not_written_as_bodies_have_plans(module: Any) -> None:
     with warnings.catch_warnings(action="ignore"):
-        definitions = [*_definitions(ast.parse(inspect.getsource(module)))]
-    for node, name in definitions:
+        found = [*definitions(ast.parse(inspect.getsource(module)))]
+    for node, name in found:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             plan_document(plan_in(definitions, name, node.lineno))
 
