@@ -1,14 +1,15 @@
 """How RUN is written on the command line: an id, the start of one, @last, @failed, @waiting, @running, key:KEY."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from flowstone.errors import NotFound, UsageError
 from flowstone.identity import ALPHABET, RUN_ID_LENGTH
+from flowstone.journal.ledger import Ledger
 from flowstone.journal.notes import note_of
-from flowstone.journal.phase import Phase, phase_of
-from flowstone.journal.states import Status
+from flowstone.journal.phase import Phase, is_waiting, phase_of
+from flowstone.journal.states import SETTLED, Status
 from flowstone.journal.words import ago_words
 from flowstone.ports import Filter, RunRow, Store
 
@@ -69,8 +70,10 @@ def _by_sign(form: str, reader: Reader) -> RunRow:
 def _in_phase(which: str, workflow: str | None, reader: Reader) -> list[RunRow]:
     if which == "failed":
         return reader.store.runs(Filter(workflow=workflow, status=Status.FAILED))
-    wanted = {Phase.WAITING} if which == "waiting" else {Phase.RUNNING, Phase.RETRYING, Phase.UNDOING}
     unfinished = reader.store.runs(Filter(workflow=workflow, unfinished=True))
+    if which == "waiting":
+        return [row for row in unfinished if is_waiting(row, reader.life(row))]
+    wanted = {Phase.RUNNING, Phase.RETRYING, Phase.UNDOING}
     return [row for row in unfinished if phase_of(row, reader.life(row)) in wanted]
 
 
@@ -114,6 +117,15 @@ def _closest(prefix: str, reader: Reader) -> list[str]:
 def in_words(row: RunRow, reader: Reader) -> str:
     """What a run is and since when: `failed, started 2d ago`."""
     phase = phase_of(row, reader.life(row))
-    note = note_of(row, phase, reader.now)
+    note = note_of(row, phase, reader.now, unread([row], reader).get(row.id))
     since = f"{phase.value}, started {ago_words(reader.now - row.created_at)}"
     return f"{since}, {note}" if note else since
+
+
+def unread(rows: Iterable[RunRow], reader: Reader) -> dict[str, Ledger]:
+    """By id the ledgers of those runs that may have mail which nobody has read: their rows do not tell."""
+    return {
+        row.id: Ledger(reader.store.events(row.id))
+        for row in rows
+        if row.mail and row.status not in SETTLED and reader.life(row) in (None, "dead")
+    }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from flowstone.journal.documents import run_document
 from flowstone.journal.events import Event, Kind
 from flowstone.journal.ledger import Ledger
-from flowstone.journal.notes import next_command, took
+from flowstone.journal.notes import next_command, took, wanted
 from flowstone.journal.operations import Operation
 from flowstone.journal.phase import Phase, phase_of
 from flowstone.journal.states import StepStatus
@@ -89,6 +89,11 @@ class RunView:
     def next(self) -> str | None:
         """The command to type next."""
         return next_command(self.phase, self.waits, self.id, now=self.now, ledger=self.ledger)
+
+    @property
+    def wanted(self) -> Wait | None:
+        """The wait that this command is about."""
+        return wanted(self.phase, self.waits, now=self.now, ledger=self.ledger)
 
     @property
     def steps_done(self) -> int:

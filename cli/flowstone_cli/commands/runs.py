@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from flowstone.journal.documents import runs_document
-from flowstone.journal.phase import Phase, phase_of, row_waits
+from flowstone.journal.phase import Phase, is_waiting, phase_of, row_waits
 from flowstone.journal.states import Status
 from flowstone.ports import Filter, RunRow
-from flowstone_cli import json_text
+from flowstone_cli import json_text, run_forms
 from flowstone_cli.parameters import instant_since, microseconds
 from flowstone_cli.render import runs
 from flowstone_cli.session import Session
@@ -40,14 +40,16 @@ def command(
     sieve = Sieve(waiting_for, since, older, min_duration, grep)
     rows, total = _found(session, workflow, status, key, sieve, None if all else limit)
     out, now = session.out, session.clock.now()
+    listing = [(row, session.life(row)) for row in rows]
+    unread = run_forms.unread(rows, run_forms.Reader(session.store(), session.life, now)) if rows else {}
     if session.options.json:
-        document = runs_document([(row, session.life(row)) for row in rows], now=now, next=_next(rows, total))
+        document = runs_document(listing, now=now, next=_next(rows, total), ledgers=unread)
         out.write(json_text.document(document if not count else document | {"runs": [], "count": total}))
         return 0
     if count:
         out.write(f"{total}\n")
         return 0
-    listed = runs_document([(row, session.life(row)) for row in rows], now=now, next=None)["runs"]
+    listed = runs_document(listing, now=now, next=None, ledgers=unread)["runs"]
     if out.terminal:
         length = session.store().prefix_length() if rows else 0
         out.write(runs.people(listed, rows, out, now=now, total=total, id_length=length))
@@ -103,7 +105,7 @@ def _found(
         raise unknown_choice(session.arguments, "--status", status, list(dict.fromkeys(known)))
     stored = Status(status) if status in [one.value for one in Status] else None
     if status is not None and stored is None:
-        tests.append(lambda row: phase_of(row, session.life(row)) == status)
+        tests.append(lambda row: _is(row, status, session.life(row)))
     unfinished = True if sieve.waiting_for is not None or (status is not None and stored is None) else None
     wanted = Filter(workflow=workflow, status=stored, key=key, unfinished=unfinished)
     if session.is_fresh:
@@ -113,6 +115,10 @@ def _found(
         return store.runs(wanted, limit=limit), store.count(wanted)
     rows = [row for row in store.runs(wanted) if all(test(row) for test in tests)]
     return rows[:limit], len(rows)
+
+
+def _is(row: RunRow, phase: str, life: str | None) -> bool:
+    return is_waiting(row, life) if phase == Phase.WAITING else phase_of(row, life) == phase
 
 
 def _next(rows: list[RunRow], total: int) -> str | None:

@@ -8,7 +8,7 @@ import typer
 
 from flowstone.clock import MICROSECONDS
 from flowstone.journal.ledger import Ledger
-from flowstone.journal.phase import Phase, phase_of
+from flowstone.journal.phase import Phase, is_waiting, phase_of
 from flowstone.journal.states import SETTLED
 from flowstone.ports import RunRow
 from flowstone_cli import exit_codes, json_text
@@ -67,7 +67,8 @@ def _is_there(session: Session, row: RunRow, until: str) -> bool:
     if until in ("done", "completed"):
         return False
     if until == "waiting":
-        return phase_of(row, session.life(row)) in (Phase.WAITING, Phase.SLEEPING, Phase.RETRYING)
+        life = session.life(row)
+        return is_waiting(row, life) or phase_of(row, life) in (Phase.SLEEPING, Phase.RETRYING)
     operation = Ledger(session.store().events(row.id)).operations.get(until)
     return operation is not None and not operation.open
 

@@ -4,8 +4,9 @@ import shlex
 from typing import Any
 
 from flowstone.journal.labels import label_of
+from flowstone.journal.notes import cancel_note, refused_note, said_note
 from flowstone.journal.phase import Phase
-from flowstone.journal.waits import Wait, expired
+from flowstone.journal.waits import PERSON, WORD, Wait, expired
 from flowstone.journal.words import due_words, took_words
 from flowstone_cli import json_text
 from flowstone_cli.clean import cells, fit, left, one_line
@@ -78,9 +79,31 @@ def details(view: RunView, stream: Stream) -> str:
         return made + (field(stream, "undo", _undo_words(undo), whole=True) if undo else "")
     if view.phase is Phase.CANCELLED:
         return field(stream, "reason", str((view.ledger.cancelled or {}).get("reason") or "-"), whole=True)
+    made = _cancel_asked(view, stream) + _kept_answers(view, stream)
     if view.phase in (Phase.WAITING, Phase.SLEEPING, Phase.RETRYING):
-        return "".join(_wait(wait, view, stream) for wait in view.waits)
-    return ""
+        return made + "".join(_wait(wait, view, stream) for wait in view.waits)
+    if view.phase is Phase.RUNNING:  # its process works on, and a person is asked all the same
+        made += "".join(_wait(wait, view, stream) for wait in view.waits if wait["step"] and wait["kind"] in (*PERSON, *WORD))
+    return made
+
+
+def _kept_answers(view: RunView, stream: Stream) -> str:
+    """Answers to gates that the run has not reached."""
+    made = ""
+    for answer in view.ledger.early.values():
+        body = answer.body()
+        who = (body.get("by") or {}).get("user")
+        said = f"{body['decision']}{f' by {who}' if who else ''}, kept for when the run gets there"
+        made += line(stream, "  " + left("early", 9), f"approve: {one_line(body['name'])}")
+        made += field(stream, "answer", said, whole=True)
+    return made
+
+
+def _cancel_asked(view: RunView, stream: Stream) -> str:
+    """That somebody has asked for the cancel of a run which no process has begun to cancel."""
+    if view.ledger.cancel_request is None or view.ledger.cancelling is not None or view.phase is Phase.INTERRUPTED:
+        return ""
+    return field(stream, "cancel", f"{cancel_note(view.ledger)}, not taken up yet", whole=True)
 
 
 def _undo_words(undo: dict[str, Any]) -> str:
@@ -93,6 +116,11 @@ def _wait(wait: Wait, view: RunView, stream: Stream) -> str:
         case "approval" | "suspend" if wait["step"] is not None:
             verb = "approve" if wait["kind"] == "approval" else "suspend"
             made = line(stream, "  " + left("gate", 9), left(f"{verb}: {wait['reason']}", 25), _deadline(wait, view.now))
+            if said := said_note(view.ledger, wait["step"]):
+                made = line(stream, "  " + left("gate", 9), f"{verb}: {wait['reason']}")
+                return made + field(stream, "answer", said, whole=True)
+            if refused := refused_note(view.ledger, wait["step"]):
+                made += field(stream, "refused", refused, whole=True)
             if wait["message"]:
                 made += field(stream, "asks", wait["message"], whole=True)
             who = _who_may_answer(wait, view)
@@ -110,7 +138,9 @@ def _wait(wait: Wait, view: RunView, stream: Stream) -> str:
             name = label_of(wait["step"])
             words = name if wait["kind"] == "sleep" else f"{name}, attempt {wait['round']}"
             return line(stream, "  " + left("timer", 9), left(words, 25), f" due {due}")
-    return field(stream, "waits", f"for {wait['kind']} {wait['reason'] or ''}".rstrip(), whole=True)
+    said = said_note(view.ledger, wait["step"])
+    made = field(stream, "waits", f"for {wait['kind']} {wait['reason'] or ''}".rstrip(), whole=True)
+    return made + (field(stream, "said", said, whole=True) if said else "")
 
 
 def _who_may_answer(wait: Wait, view: RunView) -> str:
@@ -155,8 +185,8 @@ def next_lines(view: RunView, stream: Stream) -> str:
 
 def _required(view: RunView) -> str:
     """`--set` for the fields that an answer must carry."""
-    gates = [wait for wait in view.waits if wait["kind"] == "approval" and not expired(wait, view.now)]
-    schema = gates[0]["schema"] if gates and view.phase is Phase.WAITING else None
+    gate = view.wanted
+    schema = gate["schema"] if gate is not None and gate["kind"] == "approval" and not expired(gate, view.now) else None
     if not isinstance(schema, dict):
         return ""
     names = [name for name in schema.get("required") or [] if name != "approved"]

@@ -5,6 +5,8 @@ from typing import Any
 
 from flowstone.journal.events import Event
 from flowstone.journal.labels import label_of
+from flowstone.journal.ledger import Ledger
+from flowstone.journal.notes import said_note
 from flowstone.journal.phase import Phase
 from flowstone.journal.states import STEP_ENDS
 from flowstone.journal.timeline import Span, spans
@@ -29,7 +31,7 @@ def people(state: State, workflow: str, run_id: str, events: Sequence[Event], st
     since = took_words(events[n].at - events[0].at)
     workflow = fit(one_line(workflow), max(4, stream.width - len(run_id) - 1), stream.glyph("…"))
     start = f"{workflow} {run_id}"
-    rest = f"event {n} of 0..{last}   +{since}   {_doing(state)}"
+    rest = f"event {n} of 0..{last}   +{since}   {_doing(state, events)}"
     if stream.terminal and stream.width < 60:
         made = line(stream, start) + line(stream, rest)
     else:
@@ -59,10 +61,11 @@ def changes(found: Sequence[State], since: int, stream: Stream) -> str:
     return "\n" + line(stream, f"changed since event {since}") + diff.changed(found, stream)
 
 
-def _doing(state: State) -> str:
-    if state["phase"] == "waiting":
-        gate = next((wait for wait in state["waiting"] if wait["step"]), None)
-        return f"waiting for {label_of(gate['step'])}" if gate else "waiting"
+def _doing(state: State, events: Sequence[Event]) -> str:
+    gate = next((wait for wait in state["waiting"] if wait["step"]), None)
+    if state["phase"] == "waiting" and gate is not None:
+        said = said_note(Ledger(events[: state["event"] + 1]), gate["step"])
+        return f"waiting for {label_of(gate['step'])}" + (f", {said}" if said else "")
     return str(state["phase"])
 
 

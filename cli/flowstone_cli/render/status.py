@@ -3,6 +3,7 @@
 from typing import Any
 
 from flowstone.journal.labels import label_of
+from flowstone.journal.notes import refused_note, said_note
 from flowstone.journal.phase import Phase
 from flowstone.journal.timeline import busy, spans, working
 from flowstone.journal.words import ago_words, duration_words, took_words
@@ -61,7 +62,10 @@ def piped(view: RunView) -> str:
     if fork := ledger.created.get("fork"):
         lines += [("fork", fork["run"], fork["step"])]
     lines += [("version", version, n) for version, n in view.versions]
-    lines += [("waiting", wait["kind"], wait["reason"], wait["deadline"] or wait["wake_at"]) for wait in document["waiting"]]
+    for wait in document["waiting"]:
+        said = said_note(ledger, wait["step"]) or refused_note(ledger, wait["step"])
+        words = (said,) if said else ()
+        lines += [("waiting", wait["kind"], wait["reason"], wait["deadline"] or wait["wake_at"], *words)]
     lines += [("next", document["next"])]
     lines += [("node", fate.node, fate.status, fate.why) for fate in view.unvisited]
     for step in document["steps"]:
@@ -149,6 +153,10 @@ def note_of(key: str, view: RunView) -> str:
             parts.append(f"{outcome_word} by {who}{comment}")
         elif outcome_word:
             parts.append(str(outcome_word))
+        elif said := said_note(view.ledger, key):
+            parts.append(said)
+        elif refused_note(view.ledger, key):
+            parts.append(f"round {operation.last.number}")
         return ", ".join(parts)
     error = operation.last.error
     failed = error is not None and operation.status.value in ("failed", "retrying")

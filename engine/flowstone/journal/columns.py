@@ -1,7 +1,7 @@
 """The index columns of a run's row: what the journal says they must be, and what the row says. `flow doctor` compares them."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from flowstone.journal.events import Event
 from flowstone.journal.facts import RunFacts
@@ -24,15 +24,6 @@ class Columns(NamedTuple):
     error: str | None
 
 
-class Indexed(RunFacts, Protocol):
-    """A run's row."""
-
-    @property
-    def mail(self) -> int:
-        """How many pieces of mail the journal holds."""
-        ...
-
-
 def columns_of(events: Sequence[Event]) -> Columns:
     """The columns as the journal has them."""
     ledger, index = Ledger(events), Index().after(events)
@@ -49,6 +40,6 @@ def columns_of(events: Sequence[Event]) -> Columns:
     )
 
 
-def columns_in(row: Indexed) -> Columns:
+def columns_in(row: RunFacts) -> Columns:
     """The columns as the row has them."""
     return Columns(*(getattr(row, name) for name in Columns._fields))

@@ -13,7 +13,7 @@ from flowstone.journal.facts import RunFacts
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.notes import next_command as next_command
 from flowstone.journal.notes import note_of as note_of
-from flowstone.journal.notes import took
+from flowstone.journal.notes import refused_note, took
 from flowstone.journal.operations import Attempt, Operation
 from flowstone.journal.phase import Phase, phase_by, phase_of
 from flowstone.journal.states import SETTLED, STEP_ENDS, StepStatus
@@ -56,9 +56,15 @@ def run_document(row: RunFacts, ledger: Ledger, *, life: str | None, now: int) -
     }
 
 
-def runs_document(rows: Iterable[tuple[RunFacts, str | None]], *, now: int, next: str | None) -> Document:
-    """`flow.runs/1`: rows with their owners' lives, in the order given; `next` is the command to type next, if any."""
-    return {"schema": "flow.runs/1", "runs": [_listed(row, phase_of(row, life), now) for row, life in rows], "next": next}
+def runs_document(
+    rows: Iterable[tuple[RunFacts, str | None]], *, now: int, next: str | None, ledgers: Mapping[str, Ledger] | None = None
+) -> Document:
+    """`flow.runs/1`: rows with their owners' lives, in the order given; `next` is the command to type next, if any.
+
+    `ledgers` by run, for rows that do not tell all: see `note_of`.
+    """
+    listed = [_listed(row, phase_of(row, life), now, (ledgers or {}).get(row.id)) for row, life in rows]
+    return {"schema": "flow.runs/1", "runs": listed, "next": next}
 
 
 def step_document(row: RunFacts, ledger: Ledger, operation: Operation, phase: Phase, now: int) -> Document:
@@ -87,9 +93,15 @@ def step_document(row: RunFacts, ledger: Ledger, operation: Operation, phase: Ph
         "next_attempt_at": instant(last.next_attempt_at) if status is StepStatus.RETRYING else None,
         "child": operation.child,
         "from": opened.get("predecessor"),
-        "error": error_document(last.error, operation.key) if failing else None,
+        "error": error_document(last.error, operation.key) if failing else _refusal(ledger, operation),
         "undone": None if undo is None or undo.kind != "undo" else _status(row, undo).value,
     }
+
+
+def _refusal(ledger: Ledger, operation: Operation) -> Document | None:
+    """The `error` of an open gate whose last answer was refused when it was read."""
+    why = refused_note(ledger, operation.key)
+    return error_document({"type": "Refused", "message": why, "code": "REFUSED"}, operation.key) if why else None
 
 
 def waiting_documents(waits: Iterable[Wait]) -> list[Document]:
@@ -143,7 +155,7 @@ def _status(row: RunFacts, operation: Operation) -> StepStatus:
     return operation.status if operation.status in STEP_ENDS or row.status not in SETTLED else StepStatus.CANCELLED
 
 
-def _listed(row: RunFacts, phase: Phase, now: int) -> Document:
+def _listed(row: RunFacts, phase: Phase, now: int, ledger: Ledger | None) -> Document:
     return {
         "id": row.id,
         "workflow": row.workflow,
@@ -153,7 +165,7 @@ def _listed(row: RunFacts, phase: Phase, now: int) -> Document:
         "created_at": to_rfc3339(row.created_at),
         "finished_at": instant(row.finished_at),
         "duration_ms": milliseconds(took(row, phase, now)),
-        "note": note_of(row, phase, now),
+        "note": note_of(row, phase, now, ledger),
     }
 
 

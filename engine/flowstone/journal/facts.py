@@ -69,6 +69,11 @@ class RunFacts(Protocol):
         ...
 
     @property
+    def mail(self) -> int:
+        """How many of them are mail."""
+        ...
+
+    @property
     def waiting(self) -> str:
         """What it waits for, as `summary.Index.waiting` wrote it."""
         ...

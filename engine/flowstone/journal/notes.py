@@ -5,11 +5,12 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+from flowstone.journal.events import Kind
 from flowstone.journal.facts import RunFacts
 from flowstone.journal.labels import label_of
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.phase import Phase, row_waits
-from flowstone.journal.waits import PERSON, TIMER, Wait, expired, first_due, has_answer
+from flowstone.journal.waits import PERSON, TIMER, WORD, Wait, expired, first_due, has_answer, is_answered
 from flowstone.journal.words import due_words, left_words
 
 
@@ -27,11 +28,9 @@ def next_command(phase: Phase, waits: Sequence[Wait], id_text: str, *, now: int,
         due = first_due(waits)
         is_due = due is not None and due["wake_at"] <= now
         return f"flow resume {id_text}" if is_due else f"flow resume {id_text} --wait"
-    if phase is not Phase.WAITING:
-        return None
-    wait = _foremost(waits, now)
-    if wait is None or (ledger is not None and (has_answer(ledger) or ledger.cancel_request is not None)):
-        return f"flow resume {id_text}"
+    wait = wanted(phase, waits, now=now, ledger=ledger)
+    if wait is None:
+        return f"flow resume {id_text}" if phase is Phase.WAITING else None
     match wait["kind"]:
         case "approval" if not expired(wait, now):
             return f"flow approve {id_text} {_argument(_typed(wait, waits))}"
@@ -43,6 +42,47 @@ def next_command(phase: Phase, waits: Sequence[Wait], id_text: str, *, now: int,
     return f"flow resume {id_text}"
 
 
+def wanted(phase: Phase, waits: Sequence[Wait], *, now: int, ledger: Ledger | None = None) -> Wait | None:
+    """The wait that the next command is about; None if none is, or if the run has what it waits for and needs only be resumed.
+
+    While the run's process works on something else, that is what a person can say a word on.
+    """
+    if ledger is not None and ledger.cancel_request is not None:
+        return None
+    if phase is Phase.RUNNING:
+        waits = [wait for wait in waits if wait["kind"] in WORD and not expired(wait, now) and not _said_of(wait, ledger)]
+    elif phase is not Phase.WAITING or (ledger is not None and has_answer(ledger)):
+        return None
+    return _foremost(waits, now)
+
+
+def said_note(ledger: Ledger, step: str | None) -> str:
+    """What a person has said about an open gate or step, and no process has read yet: `approved by ana, not taken up yet`."""
+    operation = ledger.operations.get(step or "")
+    if operation is None or operation.answer is None or not operation.open or not is_answered(operation):
+        return ""
+    body = operation.answer.body()
+    word = (
+        _RESOLVED.get(str(body.get("outcome")), "resolved")
+        if operation.answer.kind == Kind.STEP_RESOLVED
+        else body.get("decision")
+    )
+    by = (body.get("by") or {}).get("user")
+    return f"{word}{f' by {by}' if by else ''}, not taken up yet" if word else ""
+
+
+def refused_note(ledger: Ledger, step: str | None) -> str:
+    """Why the last answer to an open gate did not count: `round 1 of ana: does not fit the gate "pay"; $.limit  missing`."""
+    operation = ledger.operations.get(step or "")
+    if operation is None or not operation.open or len(operation.attempts) < 2 or operation.attempts[-2].status != "refused":
+        return ""
+    before, answer = operation.attempts[-2], operation.answer
+    by = (answer.body().get("by") or {}).get("user") if answer is not None and answer.attempt == before.number else None
+    error = before.error or {}
+    why = "; ".join([str(error.get("message")), *(str(detail) for detail in error.get("details") or ())])
+    return f"the answer{f' of {by}' if by else ''}, round {before.number}: {why}"
+
+
 def cancel_note(ledger: Ledger) -> str:
     """How far a cancel has come, who asked for it and why; empty if nobody has: `cancelling by ana: not needed any more`."""
     if ledger.cancelled is not None:
@@ -52,34 +92,48 @@ def cancel_note(ledger: Ledger) -> str:
     return "" if ledger.cancel_request is None else _cancel_words("cancel requested", ledger.cancel_request.body())
 
 
-def note_of(row: RunFacts, phase: Phase, now: int) -> str:
-    """What is worth saying about a run beside its phase, by its row alone; empty if nothing is."""
+def note_of(row: RunFacts, phase: Phase, now: int, ledger: Ledger | None = None) -> str:
+    """What is worth saying about a run beside its phase; empty if nothing is.
+
+    By its row alone nobody knows of answers that no process has read: for a run that waits and has mail, give the ledger too.
+    """
     if phase is Phase.FAILED:
         return _failure(row)
     if phase is Phase.CANCELLED:
         return _cancellation(row)
     if phase is Phase.COMPLETED:
         return ""
+    if ledger is not None and ledger.cancel_request is not None and ledger.cancelling is None:
+        return f"{cancel_note(ledger)}, not taken up yet"
+    progress = f"{row.done:,} of {row.steps:,} steps"
     if phase in (Phase.WAITING, Phase.SLEEPING, Phase.RETRYING):
         waits = row_waits(row)
-        wait = _foremost(waits, now) if phase is Phase.WAITING else first_due(waits)
+        open_ones = [wait for wait in waits if not _said_of(wait, ledger)]
+        wait = _foremost(open_ones or waits, now) if phase is Phase.WAITING else first_due(waits)
         if wait is not None:
             others = len(waits) - 1
-            return wait_note(wait, now) + (f", {others} more" if others else "")
-    progress = f"{row.done:,} of {row.steps:,} steps"
+            return wait_note(wait, now, ledger) + (f", {others} more" if others else "")
+    if phase is Phase.RUNNING and (open_ones := [wait for wait in row_waits(row) if wait["kind"] in WORD]):
+        others = len(open_ones) - 1
+        return wait_note(open_ones[0], now) + (f", {others} more" if others else "") + f", {progress}"
     if phase in (Phase.INTERRUPTED, Phase.UNDOING) and row.current_step:
         return f"at {label_of(row.current_step)}, {progress}"
     return progress
 
 
-def wait_note(wait: Wait, now: int) -> str:
-    """A wait in words: `approve: manager, 3d left`, `approve: manager, expired 3 min ago`, `timer, due in 3d22h`."""
+def wait_note(wait: Wait, now: int, ledger: Ledger | None = None) -> str:
+    """A wait in words: `approve: manager, 3d left`, `approve: manager, expired 3 min ago`, `timer, due in 3d22h`.
+
+    By the ledger also what has been said: `approve: manager, approved by ana, not taken up yet`.
+    """
     kind, reason = wait["kind"], wait["reason"]
     if kind == "sleep":
         return f"timer, due {due_words(wait['wake_at'] - now)}"
     if kind == "retry":
         return f"{label_of(wait['step'])}, attempt {wait['round']} {due_words(wait['wake_at'] - now)}"
     words = "stopped" if kind == "suspend" and wait["step"] is None else _verb(kind, reason)
+    if said := _said_of(wait, ledger):
+        return f"{words}, {said}"
     if wait["deadline"] is None:
         return words
     if expired(wait, now):
@@ -93,6 +147,13 @@ def took(row: RunFacts, phase: Phase, now: int) -> int:
     if end is None:
         end = now if phase in (Phase.RUNNING, Phase.UNDOING) else row.updated_at
     return max(0, end - row.created_at)
+
+
+_RESOLVED = {"succeeded": "resolved as succeeded", "failed": "resolved as failed", "retry": "resolved: to be retried"}
+
+
+def _said_of(wait: Wait, ledger: Ledger | None) -> str:
+    return "" if ledger is None else said_note(ledger, wait["step"])
 
 
 def _foremost(waits: Sequence[Wait], now: int) -> Wait | None:

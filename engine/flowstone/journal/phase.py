@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from flowstone.journal.facts import RunFacts
 from flowstone.journal.states import SETTLED, Status
-from flowstone.journal.waits import NEVER_TAKEN_UP, Wait, first_due, never_taken_up
+from flowstone.journal.waits import NEVER_TAKEN_UP, WORD, Wait, first_due, never_taken_up
 
 
 class Phase(StrEnum):
@@ -54,9 +54,18 @@ def phase_by(status: Status, owner: str | None, life: str | None, waits: Sequenc
     return Phase.SLEEPING if due["kind"] == "sleep" else Phase.RETRYING
 
 
+def is_waiting(row: RunFacts, life: str | None) -> bool:
+    """Whether people who look for runs that wait must find this one: it waits, or a person's word is wanted while it runs.
+
+    This is what `@waiting`, `flow runs -s waiting` and `flow wait --for waiting` go by; the phase of the latter is `running`.
+    """
+    phase = phase_of(row, life)
+    return phase is Phase.WAITING or (phase is Phase.RUNNING and any(wait["kind"] in WORD for wait in row_waits(row)))
+
+
 def row_waits(row: RunFacts) -> list[Wait]:
     """What the run waits for, by its row."""
     if row.waiting in ("", "[]"):
-        return [NEVER_TAKEN_UP] if never_taken_up(row.status, row.owner, row.events) else []
+        return [NEVER_TAKEN_UP] if never_taken_up(row.status, row.owner, row.events - row.mail) else []
     waits: list[Wait] = json.loads(row.waiting)
     return waits

@@ -5,15 +5,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from flowstone.journal.events import Draft, Event, Kind
+from flowstone.journal.events import MAIL, Draft, Event, Kind
 from flowstone.journal.labels import typed_name
-from flowstone.journal.waits import NEVER_TAKEN_UP, Wait, make_wait
+from flowstone.journal.waits import Wait, make_wait
 
 _BEGINS = frozenset({Kind.STEP_STARTED, Kind.SLEEP_STARTED, Kind.GATE_OPENED, Kind.STATE_SET})
 _ENDS_WAIT = frozenset({Kind.STEP_STARTED, Kind.STEP_SUCCEEDED, Kind.STEP_CANCELLED, Kind.GATE_CLOSED})
 _MOST = frozenset({Kind.STEP_STARTED, Kind.STEP_SUCCEEDED})
 """Most of any journal; nothing more is to be said about them."""
-_CREATED = (NEVER_TAKEN_UP,)
 _OWN = (":undo", ":on_error")
 """How the keys of the engine's own steps end; in an author's names a colon is encoded."""
 
@@ -39,7 +38,8 @@ class Index:
         steps, done, current, error = self.steps, self.done, self.current, self.error
         for draft in drafts:
             kind, step = draft.kind, draft.step
-            stopped = _CREATED if kind == Kind.RUN_CREATED else () if stopped is _CREATED else stopped
+            if kind in MAIL:
+                continue
             if kind in _BEGINS:
                 current = step
                 steps += _is_new(draft)
@@ -73,7 +73,7 @@ class Index:
         return Index(waits, stopped, interrupted, steps, done, current, error)
 
     def waiting(self) -> str:
-        """JSON text of all that the run waits for."""
+        """JSON text of all that the run waits for; that nobody has taken it up yet is known without it (`phase.row_waits`)."""
         if self.interrupted or not (self.waits or self.stopped):
             return "[]"
         text = json.dumps([*self.waits.values(), *self.stopped], separators=(",", ":"), ensure_ascii=False)

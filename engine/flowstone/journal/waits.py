@@ -16,6 +16,8 @@ Wait = dict[str, Any]
 
 PERSON = frozenset({"approval", "suspend"})
 """Kinds of waits that a person's word ends."""
+WORD = frozenset({"approval", "resolve"})
+"""Kinds of waits that end with a person's word at any time, also while the run's process works on something else."""
 TIMER = frozenset({"sleep", "retry"})
 """Kinds of waits that the clock ends."""
 
@@ -24,7 +26,7 @@ def waits_of(ledger: Ledger) -> list[Wait]:
     """What the run waits for, in the order of opening; nothing while it is interrupted, and only waits to be taken up."""
     if ledger.interrupted:
         return []
-    if never_taken_up(ledger.status, ledger.owner, ledger.count):
+    if never_taken_up(ledger.status, ledger.owner, ledger.count - ledger.mail):
         return [NEVER_TAKEN_UP]
     waits = [_wait_of(operation) for operation in ledger.waits.values()]
     suspension = ledger.suspension or {}
@@ -36,7 +38,7 @@ def waits_of(ledger: Ledger) -> list[Wait]:
 
 def has_answer(ledger: Ledger) -> bool:
     """Whether what it waits for has come and is only not read yet: an answer, a child's end, a word on an outcome."""
-    return any(_answered(operation) for operation in ledger.waits.values())
+    return any(is_answered(operation) for operation in ledger.waits.values())
 
 
 def expired(wait: Wait, now: int) -> bool:
@@ -50,7 +52,8 @@ def first_due(waits: Sequence[Wait]) -> Wait | None:
     return min(timers, key=lambda wait: int(wait["wake_at"]), default=None)
 
 
-def _answered(operation: Operation) -> bool:
+def is_answered(operation: Operation) -> bool:
+    """Whether what the operation waits for has come and is only not read yet."""
     if operation.answer is None:
         return False
     return not operation.is_gate or operation.answer.attempt == operation.last.number
@@ -79,9 +82,12 @@ def _wait_of(operation: Operation) -> Wait:
     return make_wait("resolve", step=operation.key, reason=operation.key)
 
 
-def never_taken_up(status: Status, owner: str | None, events: int) -> bool:
-    """Whether a run was created for whoever takes it up (`flow run --detach`), and nobody has: its creation is all there is."""
-    return status is Status.RUNNING and owner is None and events == 1
+def never_taken_up(status: Status, owner: str | None, written: int) -> bool:
+    """Whether a run was created for whoever takes it up (`flow run --detach`), and nobody has: its creation is all there is.
+
+    `written` is how many events it has without mail, which can come before anybody has taken it up.
+    """
+    return status is Status.RUNNING and owner is None and written == 1
 
 
 def make_wait(

@@ -2,7 +2,7 @@
 
 import gc
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -10,10 +10,11 @@ from shlex import quote
 from typing import Any
 
 from flowstone.clock import Clock
-from flowstone.errors import BadData, Diverged, NotFound
+from flowstone.errors import BadData, Diverged, FlowError, NotFound
 from flowstone.interrupts import Divergence
 from flowstone.journal.events import Draft, Kind, body_text
 from flowstone.journal.ledger import Ledger
+from flowstone.journal.notes import said_note
 from flowstone.journal.states import Verb
 from flowstone.journal.summary import Index
 from flowstone.ports import AuditNote, Owners, RunRow, Store
@@ -73,8 +74,9 @@ class Taking:
             taken = Taken(row, ledger, Index().after(events), None)
             try:
                 taken.body = self._body(row, ledger)
-            except Diverged as misfit:
-                if not to_cancel or ledger.cancel_request is None:
+            except FlowError as misfit:
+                if not isinstance(misfit, Diverged) or not to_cancel or ledger.cancel_request is None:
+                    misfit.details = with_what_is_kept(misfit.details, ledger, row.id)
                     raise
                 taken.misfit = misfit.message.removeprefix(f"run {row.id}: ")
             return taken
@@ -192,6 +194,20 @@ def replayed_body(
         assert body.difference is not None
         raise Differs(of or run_id, body.difference) from None
     return body
+
+
+def with_what_is_kept(details: Sequence[str], ledger: Ledger, run_id: str) -> tuple[str, ...]:
+    """The details of a refusal with what people have said to the run, which is in its journal and counts once the code fits."""
+    said = [
+        f'"{operation.name}" is {words.partition(", ")[0]}'
+        for operation in ledger.waits.values()
+        if (words := said_note(ledger, operation.key))
+    ]
+    if not said:
+        return tuple(details)
+    known = f"but it is recorded that {' and '.join(said)}"
+    kept = f"nothing was run, {known}; once the code fits, flow resume {run_id} goes on with it"
+    return (*(detail for detail in details if detail != NOTHING_WRITTEN), kept)
 
 
 NOTHING_WRITTEN = "nothing was run and nothing was written"
