@@ -119,7 +119,7 @@ def test_functions_that_were_not_written_as_bodies_have_plans(module: Any) -> No
         found = [*definitions(ast.parse(inspect.getsource(module)))]
     for node, name in found:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            plan_document(plan_in(definitions, name, node.lineno))
+            plan_document(plan_in(found, name, node.lineno))
 
 
 def body_of(*lines: str) -> str:
