@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from flowstone.journal.columns import Indexed
+from flowstone.journal.facts import RunFacts
 from flowstone.journal.events import Event, Kind
 
 LATEST = 253_402_300_799_999_999
@@ -176,7 +176,7 @@ def _finite(text: str) -> float:
 _parsed = json.JSONDecoder(parse_float=_finite, parse_constant=_finite).decode
 
 
-def wrong_in_row(row: Indexed) -> str | None:
+def wrong_in_row(row: RunFacts) -> str | None:
     """What in the columns of a run's row is nonsense; None if nothing is. Cheap: it is asked of every row that is read."""
     if not (_is_instant(row.created_at) and _is_instant(row.updated_at)):
         return "created_at or updated_at is no instant"
