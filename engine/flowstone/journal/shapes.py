@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from flowstone.journal.facts import RunFacts
 from flowstone.journal.events import Event, Kind
+from flowstone.journal.facts import RunFacts
 
 LATEST = 253_402_300_799_999_999
 """Microseconds at the end of the year 9999: later instants cannot be written down."""
