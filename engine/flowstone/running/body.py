@@ -6,7 +6,7 @@ Not here: starting anything, writing anything, waiting for anything. `replay` al
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
@@ -38,6 +38,7 @@ from flowstone.running.body_log import BodyLog
 from flowstone.running.body_loop import BodyLoop, Branch
 from flowstone.running.patches import skip_marks, skip_to_mark
 from flowstone.running.recognition import Difference, Inputs, difference, inputs_of, not_asked_for
+from flowstone.running.refusals import Refusals, keep
 from flowstone.running.steps.asked import Asked
 from flowstone.running.steps.call import AskedStep
 from flowstone.running.steps.child import AskedChild
@@ -45,7 +46,6 @@ from flowstone.running.steps.gate import AskedApproval, AskedSuspend
 from flowstone.running.steps.sleep import AskedSleep
 from flowstone.running.steps.state import AskedState
 from flowstone.values.codec import restore
-from flowstone.values.failures import StepFailed
 
 _KINDS: dict[type[Any], type[Asked[Any]]] = {
     StepRequest: AskedStep,
@@ -110,6 +110,7 @@ class Body:
         self._handed = 0
         self._last: str | None = None
         self._loop = BodyLoop(own_code=_is_operation)  # type: ignore[abstract]  # it refuses what it has not
+        self._refusals = Refusals(self._loop)
         self._main: asyncio.Task[Any] | None = None
 
     # what the driver does
@@ -126,12 +127,13 @@ class Body:
 
     def drain(self) -> None:
         """Let the body run until it is quiescent. Call it from outside of any task."""
+        self._refusals.new_turn()
         self._loop.drain()
 
     @property
     def ended(self) -> bool:
-        """Whether the body has returned or raised."""
-        return self._main is not None and self._main.done()
+        """Whether the body has returned or raised, or never will: it swallows every refusal."""
+        return self._main is not None and (self._main.done() or self._refusals.endless)
 
     def result(self) -> Any:
         """What the body returned; raises what it raised."""
@@ -209,11 +211,6 @@ class Body:
         """The author's function."""
         return self._program.workflow.function
 
-    def failed_operations(self, failures: Iterable[StepFailed]) -> list[Operation]:
-        """The operations whose failures these are."""
-        wanted = set(map(id, failures))
-        return [self.ledger.operations[key] for key, asked in self.asked.items() if id(asked.failure) in wanted]
-
     def never_awaited(self) -> Asked[Any] | None:
         """An operation that the body asked for and never awaited, if there is one."""
         return next((asked for asked in self._unawaited.values() if _untouched(asked.coroutine)), None)
@@ -228,7 +225,7 @@ class Body:
             task.cancel()
         self._loop.drain(at_most=10_000)
         for task in self._loop.pending():
-            task._log_destroy_pending = False  # type: ignore[attr-defined]  # it swallowed its cancelling; it is dropped
+            keep(task)  # it swallowed its cancelling
 
     # what the Flow asks
 
@@ -238,6 +235,8 @@ class Body:
         kind: type[Asked[Any]] = AskedChild if workflow is not None else _KINDS[type(request)]
         call = f"flow.{_CALLS[kind]}"
         branch = self.require_body(call)
+        if self._refusals.endless:
+            return self._refusals.never()
         item = request.item if isinstance(request, StepRequest) else None
         if item is not None:  # named by its key, whatever the order in which items are begun
             key = within = f"{item.fan_out}[{encoded(clean_name(item.key, call))}]"
@@ -313,10 +312,10 @@ class Body:
             inside.misuse(message)
             self._raise(Misuse(message, hint="move the call into the workflow's body, before or after the step"))
         if self.over:
-            raise PassOver("this pass of the run has ended")
-        if self.cancel is not None and not _is_cleaning_up():
-            raise RunCancelled(self.cancel.reason)
-        branch = self._loop.current_branch()
+            self._refusals.refuse(PassOver("this pass of the run has ended"))
+        elif self.cancel is not None and not _is_cleaning_up():
+            self._refusals.refuse(RunCancelled(self.cancel.reason))
+        branch = self._loop.root if self._refusals.endless else self._loop.current_branch()
         if branch is None:
             self._raise(Misuse(f"{call} was called from outside of the workflow's body (a thread or a callback)"))
         return branch

@@ -141,8 +141,10 @@ def _site_in(function: Callable[..., Any], error: BaseException) -> str | None:
 
 def _failed_operation(body: Body, error: BaseException) -> Operation | None:
     """The operation whose failure left the body; of several the one that failed first, so that a retry begins before all."""
-    failed = [(one.completion.n, one) for one in body.failed_operations(_step_failures(error)) if one.completion is not None]
-    return min(failed, key=lambda pair: pair[0], default=(0, None))[1]
+    wanted = set(map(id, _step_failures(error)))
+    failed = (body.ledger.operations[key] for key, asked in body.asked.items() if id(asked.failure) in wanted)
+    ended = [(operation.completion.n, operation) for operation in failed if operation.completion is not None]
+    return min(ended, key=lambda pair: pair[0], default=(0, None))[1]
 
 
 def _step_failures(error: BaseException) -> list[StepFailed]:
