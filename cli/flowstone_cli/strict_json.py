@@ -1,7 +1,7 @@
 """JSON read strictly: what the standard parser takes in silence or refuses without a place is refused here by line and column.
 
 Refused: duplicate keys, NaN and Infinity, numbers beyond a float, integers over 4,300 digits, halves of surrogate pairs,
-nesting over 200 deep, trailing data.
+nesting over 200 deep, trailing data. A number whose text says more than its float keeps it (`flowstone.values.exact`).
 """
 
 import json
@@ -11,6 +11,7 @@ from math import isinf
 from typing import Any, NamedTuple
 
 from flowstone.errors import BadData
+from flowstone.values.exact import number
 
 DEPTH = 200
 DIGITS = 4300
@@ -92,10 +93,10 @@ def _refuse(_constant: str) -> Any:
 
 
 def _finite(text: str) -> float:
-    number = float(text)
-    if isinf(number):
+    value = number(text)
+    if isinf(value):
         raise ValueError
-    return number
+    return value
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -195,7 +196,7 @@ def _scalar(token: _Token) -> Any:
         if any(char in ".eE" for char in token.text):
             if isinf(float(token.text)):
                 raise _Trouble(token.at, "this number is too large for a float; write it as a text")
-            return float(token.text)
+            return number(token.text)
         if len(token.text.lstrip("-")) > DIGITS:
             raise _Trouble(token.at, f"this integer has more than {DIGITS:,} digits; write it as a text")
         return int(token.text)

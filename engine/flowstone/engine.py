@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flowstone.authoring.definition import Policy, require_entry
-from flowstone.authoring.inputs import bind
+from flowstone.authoring.inputs import bind, recorded
 from flowstone.clock import MICROSECONDS, Clock
 from flowstone.errors import BadSettings, FlowError, NotFound, TryAgain, UsageError
 from flowstone.identity import new_run_id, present_user, who
@@ -116,6 +116,7 @@ class Engine:
         another input). Nothing is written then.
         """
         definition = self._programs.definition(workflow)
+        data = recorded(definition, data)
         bind(definition, data, where=workflow)
         require_entry(definition, start)
         user = self.settings.user or present_user()
@@ -231,7 +232,9 @@ class Engine:
         Raises NotFound (no such step), BadData (the input does not fit), Diverged (today's code would not have come there).
         """
         user = self.settings.user or present_user()
-        return self._forking.fork(self.store.run(run_id), step, data, user)
+        row = self.store.run(run_id)
+        data = data if data is UNCHANGED else recorded(self._programs.definition(row.workflow), data)
+        return self._forking.fork(row, step, data, user)
 
     def check(self, run_id: str) -> None:
         """Replay a recorded run against today's code, running and writing nothing. Raises Diverged with the first difference."""

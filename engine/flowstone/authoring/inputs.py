@@ -10,7 +10,7 @@ from typing import Any, is_typeddict
 
 from flowstone.authoring.definition import WorkflowDefinition
 from flowstone.errors import BadData, FlowMisuse
-from flowstone.values.codec import UNANNOTATED, fits, schema_of
+from flowstone.values.codec import UNANNOTATED, exactly, fits, schema_of
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,6 +60,12 @@ def shape_of(definition: WorkflowDefinition) -> InputShape:
         definition.name, __config__=pydantic.ConfigDict(extra="forbid", arbitrary_types_allowed=False), **fields
     )
     return InputShape(fields=model, names=tuple(fields))
+
+
+def recorded(definition: WorkflowDefinition, data: Any) -> Any:
+    """The input as it is recorded: numbers that a float rounds are text where a Decimal is expected. Raises BadData."""
+    shape = shape_of(definition)
+    return exactly(data, shape.whole if shape.takes_whole else shape.fields or UNANNOTATED, what="the input")
 
 
 def bind(definition: WorkflowDefinition, data: Any, *, where: str) -> tuple[tuple[Any, ...], dict[str, Any]]:

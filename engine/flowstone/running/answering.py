@@ -18,6 +18,7 @@ from flowstone.journal.ledger import Ledger
 from flowstone.journal.operations import Operation
 from flowstone.journal.states import SETTLED
 from flowstone.ports import RunRow
+from flowstone.values.exact import exact
 
 _TYPES = {
     "string": "text",
@@ -125,9 +126,8 @@ def decide(word: Word, run: RunRow, events: Sequence[Event], now: int, scopes: M
     if deadline is not None and now >= deadline:
         raise AlreadyAnswered(f'the gate "{name}" expired at {to_rfc3339(deadline)}', hint=f"flow resume {run.id}")
     refuse_by_policy(opened, name, word.by, run.user, scopes, hint=f"flow status {run.id}")
-    data = word.data
+    data = filled(word.data, opened["schema"]) if word.yes else word.data
     if word.yes:
-        data = filled(data, opened["schema"])
         violations = violations_of(data, opened["schema"])
         if violations:
             raise BadData(
@@ -135,12 +135,13 @@ def decide(word: Word, run: RunRow, events: Sequence[Event], now: int, scopes: M
                 details=violations,
                 hint=f"flow approve {run.id} {_typed(name)} --set FIELD=VALUE",
             )
+    recorded = _exact(data, opened["schema"])
     return [
         Draft(
             Kind.GATE_ANSWERED,
             gate.key,
             number,
-            body_text(name=gate.name, decision=word.decision, data=data, comment=word.comment, by=word.by),
+            body_text(name=gate.name, decision=word.decision, data=recorded, comment=word.comment, by=word.by),
         )
     ]
 
@@ -153,11 +154,12 @@ def early_word(word: Word, run: RunRow, events: Sequence[Event], reason: str, sc
     if not (repeated and occurrence.isdecimal()):
         name, occurrence = reason, "0"
     key = key_of("approve:", "", name, int(occurrence))
+    said_data = exact(word.data, None, what="the answer")  # what the gate asks is not known yet
     before = Ledger(events).early.get(key)
     if before is not None:
         return _again(word, run, reason, before.body(), before.at, "decision", None)
     mine = sorted(scope for scope, users in scopes.items() if word.by["user"] in users)
-    said = body_text(name=name, decision=word.decision, data=word.data, comment=word.comment, by=word.by, scopes=mine)
+    said = body_text(name=name, decision=word.decision, data=said_data, comment=word.comment, by=word.by, scopes=mine)
     return [Draft(Kind.GATE_ANSWERED, key, 1, said)]
 
 
@@ -165,7 +167,8 @@ def _again(
     word: Word, run: RunRow, name: str, body: Mapping[str, Any], at: int, field: str, schema: Mapping[str, Any] | None
 ) -> list[Draft]:
     outcome = body[field]
-    same_data = word.data is None or body["data"] in (word.data, filled(word.data, schema))
+    data = _exact(word.data, schema)
+    same_data = data is None or body["data"] in (data, filled(data, schema))
     if outcome == word.decision and (not word.yes or same_data):
         return []
     by = (body.get("by") or {}).get("user")
@@ -198,6 +201,11 @@ def refuse_by_policy(
             f'the gate "{name}" takes an answer only from the scope "{scope}", which {user} is not in',
             hint=f"add the user to {scope} under [approvers] in flow.toml",
         )
+
+
+def _exact(data: Any, schema: Mapping[str, Any] | None) -> Any:
+    """The data as it is recorded; a gate without a schema takes numbers as floats."""
+    return exact(data, {} if schema is None else schema, what="the answer")
 
 
 def filled(data: Any, schema: Mapping[str, Any] | None) -> Any:

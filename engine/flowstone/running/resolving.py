@@ -13,7 +13,8 @@ from flowstone.running.body import Body
 from flowstone.running.functions import StepFunction, describe_function
 from flowstone.running.steps.call import AskedStep
 from flowstone.running.taking import Taking
-from flowstone.values.codec import given
+from flowstone.values.codec import exactly, given
+from flowstone.values.exact import exact
 
 RESOLVED = "Resolved"
 """The type of a failure that a person has said."""
@@ -51,10 +52,12 @@ def fitting(taking: Taking, row: RunRow, operation: Operation, result: Any) -> A
     """
     body = taking.replayed(row).body
     if body is None:
-        return result
+        return exact(result, None, what="the result")
     try:
         function = _function_of(operation, body)
-        return result if function is None else given(result, function.signature.result)
+        if function is None:
+            return exact(result, None, what="the result")
+        return given(exactly(result, function.signature.result, what="the result"), function.signature.result)
     except ValueRefused as unfit:
         raise BadData(
             f'the result does not fit step "{operation.key}" ({operation.function}, as it is annotated)',

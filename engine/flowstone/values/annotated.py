@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation, PydanticUserError
+from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
 from flowstone.errors import ValueRefused
 from flowstone.values.cures import cure_of, is_no_data, name_of
+from flowstone.values.exact import DECIMAL
 from flowstone.values.fields import portable, shown
 from flowstone.values.json_tree import DEPTH, TEXT_CURE, Unrecordable, check_json, is_json, text_fault
 from flowstone.values.sameness import children, require_same, sort_sets
@@ -79,10 +81,22 @@ def _unknown_name(annotation: Any) -> ValueRefused:
     )
 
 
+class _Schemas(GenerateJsonSchema):
+    """Pydantic's schemas, which also say where the text of a Decimal goes: by themselves they only say number or text."""
+
+    def decimal_schema(self, schema: Any) -> dict[str, Any]:
+        """Number, or text of the format `decimal`."""
+        made = super().decimal_schema(schema)
+        for one in made.get("anyOf", [made]):
+            if one.get("type") == "string":
+                one["format"] = DECIMAL
+        return made
+
+
 def schema_of(annotation: Any) -> dict[str, Any] | None:
     """The JSON schema, by alias, for validating; None if the annotation takes what JSON schema cannot say."""
     try:
-        return adapter_of(annotation).json_schema(by_alias=True, mode="validation")
+        return adapter_of(annotation).json_schema(by_alias=True, mode="validation", schema_generator=_Schemas)
     except PydanticInvalidForJsonSchema:
         return None
 

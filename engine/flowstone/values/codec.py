@@ -8,11 +8,12 @@ from pydantic_core import from_json
 
 from flowstone.errors import BadData, ValueRefused
 from flowstone.values import plain
+from flowstone.values.exact import exact, has_written
 from flowstone.values.json_tree import MAX_BYTES, SIZE_CURE, WARN_BYTES, Unrecordable, check_json, is_json
 from flowstone.values.sameness import require_same
 from flowstone.values.shapes import NATIVE, NONE, Shape, shape_of
 
-__all__ = ["UNANNOTATED", "WARN_BYTES", "Recorded", "digest", "fits", "given", "record", "restore", "schema_of"]
+__all__ = ["UNANNOTATED", "WARN_BYTES", "Recorded", "digest", "exactly", "fits", "given", "record", "restore", "schema_of"]
 
 UNANNOTATED: Any = inspect.Parameter.empty
 
@@ -125,6 +126,18 @@ def schema_of(annotation: Any) -> dict[str, Any] | None:
     from flowstone.values import annotated
 
     return annotated.schema_of(annotation)
+
+
+def exactly(data: Any, annotation: Any, *, what: str) -> Any:
+    """Data that a person gave with its numbers as written: as text where the annotation has a Decimal, else as floats.
+
+    `what` begins the message of an error: `the input`. Raises BadData, by path, for a number of which that cannot be told.
+    """
+    if not has_written(data):
+        return data
+    if annotation is UNANNOTATED or annotation is Any:
+        return exact(data, {}, what=what)
+    return exact(data, schema_of(annotation), what=what)
 
 
 def fits(data: Any, annotation: Any, *, where: str) -> Any:
