@@ -74,7 +74,7 @@ class Acting:
             pid = self.session.owners.facts(row.owner or "").pid
             self.session.say(f"process {pid} executes the run: following it")
 
-        self.progress.begin(f"{row.workflow} {self.session.short(run_id)}", self.session.store().events(run_id))
+        self._begin_progress(row)
 
         async def driven() -> RunRow:
             row = await self.engine.drive(run_id, park_after=park_after, verb=verb)
@@ -83,12 +83,16 @@ class Acting:
 
         return self.carry_out(driven())
 
+    def _begin_progress(self, row: RunRow) -> None:
+        self.progress.begin(f"{row.workflow} {self.session.short(row.id)}", row.id, self.session.store().events(row.id))
+
     async def _drive_parents(self, row: RunRow, verb: str, park_after: int | None) -> None:
         while row.status in SETTLED and row.parent_run is not None and self.engine.stop.code is None:
             before = self.session.store().run(row.parent_run)
             if self.engine.life(before) not in (None, Life.DEAD):
                 return
             try:
+                self._begin_progress(before)
                 row = await self.engine.drive(before.id, park_after=park_after, verb=verb, follow=False)
             except FlowError as error:
                 self._say(f"its parent {before.id} does not go on: {error.message}")

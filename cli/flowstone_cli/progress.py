@@ -1,4 +1,4 @@
-"""Progress of a run on stderr: a live view for people; in a pipe, in CI, on a plain terminal one line per event.
+"""Progress of a run on stderr: a live view for people, sentences where text is read aloud; else one line per event.
 
 A thread of its own folds, draws and writes: whoever observes only hands events over, however slow the terminal is.
 """
@@ -18,13 +18,16 @@ from flowstone_cli.clean import clean, fit, one_line
 from flowstone_cli.render.live import Live
 from flowstone_cli.render.plain import Fields, Plain
 from flowstone_cli.render.region import Region
+from flowstone_cli.render.sentences import Sentences
 from flowstone_cli.render.text import told
 from flowstone_cli.terminal import Stream
 
 FRAME = 0.1
 """Seconds between two drawings."""
 SILENCE = 30.0
-"""Seconds without a line after which a plain one says that the run is alive."""
+"""Seconds without a line after which one says that the run is alive."""
+BETWEEN = 5.0
+"""Seconds between two groups of sentences."""
 STOPS = "Ctrl-C stops the run, twice at once"
 MOST_LINES = 1000
 """Lines of output between two drawings; more than that nobody reads, and `flow logs` has them."""
@@ -38,8 +41,18 @@ _ATTEMPT_ENDS = (Kind.STEP_SUCCEEDED, Kind.STEP_FAILED, Kind.STEP_INTERRUPTED, K
 
 def is_live(stream: Stream) -> bool:
     """Whether lines may be redrawn on this stream."""
-    plain = os.environ.get("CI") or os.environ.get("ACCESSIBLE") or os.environ.get("TERM") == "dumb"
+    plain = stream.spoken or os.environ.get("CI") or os.environ.get("TERM") == "dumb"
     return stream.terminal and not plain
+
+
+def _kept(events: Sequence[Event]) -> Iterable[Event]:
+    """The events of a run without those of steps that a retry has put aside."""
+    if not any(event.kind == Kind.RUN_REOPENED for event in events):
+        return events
+    from flowstone.journal.ledger import Ledger
+
+    kept = Ledger(events).operations
+    return [event for event in events if event.step is None or event.step in kept]
 
 
 class Progress:
@@ -54,7 +67,9 @@ class Progress:
         self.quiet = quiet
         self._silence = silence
         self._live = is_live(stream)
-        self._plain = Plain(clock.now())
+        self._begun_at = clock.now()
+        self._plain = Plain(self._begun_at)
+        self._sentences = Sentences() if stream.spoken else None
         self._view = Live("", STOPS)
         self._begun = False
         self._region = Region()
@@ -62,7 +77,7 @@ class Progress:
         """Guards what is handed over; held for a moment only, except while a plain line is written."""
         self._drawing = threading.RLock()
         """Guards the view and the screen; held while the terminal takes a drawing."""
-        self._events: deque[Event] = deque()
+        self._events: deque[tuple[str, Event]] = deque()
         self._partial: dict[tuple[str | None, str], str] = {}
         self._said: deque[str] = deque(maxlen=MOST_LINES)
         """Lines of output that are not on the screen for good yet; the newest one waits in the view."""
@@ -76,23 +91,33 @@ class Progress:
                 for number, handler in ((signal.SIGTSTP, self._stopped), (signal.SIGCONT, self._continued)):
                     if signal.getsignal(number) is not signal.SIG_IGN:
                         self._before[number] = signal.signal(number, handler)
-            threading.Thread(target=self._draw_often if self._live else self._speak, name="flow-progress", daemon=True).start()
+            work = self._draw_often if self._live else self._speak if self._sentences is None else self._tell_often
+            threading.Thread(target=work, name="flow-progress", daemon=True).start()
 
-    def begin(self, title: str, events: Iterable[Event], *, hint: str = STOPS) -> None:
-        """Say which run it is (workflow and id), and what has happened before; in plain form that is not told again."""
+    def begin(self, title: str, run: str, events: Sequence[Event], *, hint: str = STOPS) -> None:
+        """Say which run it is (workflow and id as shown, whole id), and what has happened before: that is not told again."""
         if self.quiet:
             return
         with self._drawing:
-            self._view, self._begun = Live(title, hint), True
+            self._view, self._begun = Live(title, hint, run), True
             self._events.clear()
-            for event in events:
+            for event in _kept(events) if self._live else events:
                 if self._live:
                     self._view.take(event, self._stream)
-                else:
-                    self._plain.note(event)
+                elif self._sentences is None:
+                    self._plain.note(event, run)
+            if self._sentences is not None:
+                self._sentences.begin(run, events)
+            self._plain.run = run
 
-    def observe(self, events: Sequence[Event]) -> None:
-        """Take events that have landed."""
+    @property
+    def children(self) -> list[str]:
+        """The child runs that go on, as far as the view shows them."""
+        with self._drawing:
+            return self._view.children
+
+    def observe(self, run: str, events: Sequence[Event]) -> None:
+        """Take events of a run that have landed: the one that was begun, or another, such as a child of it."""
         if self.quiet:
             return
         with self._lock:
@@ -100,10 +125,11 @@ class Progress:
                 if event.kind in _ATTEMPT_ENDS:
                     self._end_lines(event.step)
                 if self._live:
-                    self._events.append(event)
-                    continue
-                line = self._plain.line(event, self._clock.now())
-                if line:
+                    self._events.append((run, event))
+                elif self._sentences is not None:
+                    self._sentences.take(event, run)
+                    self._spoke.set()
+                elif line := self._plain.line(event, self._clock.now(), run):
                     self._write(line + "\n")
 
     def echo(self, step: str | None, stream: str, text: str) -> None:
@@ -136,7 +162,9 @@ class Progress:
         with self._lock:
             for step, stream in list(self._partial):
                 self._take_lines(step, [self._partial.pop((step, stream))])
-            if not self._live and final is not None:
+            if self._sentences is not None:
+                self._tell_sentences()
+            elif not self._live and final is not None:
                 self._write(self._plain.said("run", str(final.pop("status")), final, self._clock.now()) + "\n")
         if not self._live or not self._drawing.acquire(timeout=LAST_DRAWING):
             return
@@ -174,7 +202,7 @@ class Progress:
 
     def _output_line(self, step: str | None, text: str) -> str:
         name = f"{one_line(label_of(step))}: " if step is not None else ""
-        return f"{self._stream.glyph('│')} {name}{clean(text)}\n"
+        return f"{name}{clean(text)}\n" if self._stream.spoken else f"{self._stream.glyph('│')} {name}{clean(text)}\n"
 
     def _write(self, text: str) -> None:
         self._tell(text)
@@ -187,6 +215,24 @@ class Progress:
             if not self._spoke.wait(self._silence) and not self._over.is_set():
                 with self._lock:
                     self._tell(self._plain.alive(self._clock.now()) + "\n")
+
+    def _tell_often(self) -> None:
+        """Where text is read aloud: what has changed, at most every few seconds, and a sentence after each long silence."""
+        while not self._over.is_set():
+            self._spoke.clear()
+            changed = self._spoke.wait(self._silence)
+            if self._over.is_set():
+                return
+            with self._lock:
+                if changed:
+                    self._tell_sentences()
+                elif self._sentences is not None:
+                    self._tell(told(self._stream, self._sentences.alive(self._clock.now() - self._begun_at), indent=""))
+            self._over.wait(BETWEEN)
+
+    def _tell_sentences(self) -> None:
+        if self._sentences is not None:
+            self._tell("".join(told(self._stream, sentence, indent="") for sentence in self._sentences.said()))
 
     # the view
 
@@ -223,7 +269,8 @@ class Progress:
         """The lines that stay on the screen for the events since the last drawing."""
         made = []
         while self._events:
-            made.append(self._view.take(self._events.popleft(), stream))
+            run, event = self._events.popleft()
+            made.append(self._view.take(event, stream, run))
         return "".join(made)
 
     def _taken(self, *, keep: bool) -> str:

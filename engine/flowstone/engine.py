@@ -77,7 +77,7 @@ class Engine:
         clock: Clock,
         settings: Settings,
         *,
-        observe: Callable[[Sequence[Event]], None] | None = None,
+        observe: Callable[[str, Sequence[Event]], None] | None = None,
         output: OutputLog | None = None,
     ) -> None:
         self.store = store
@@ -94,7 +94,7 @@ class Engine:
         self._creating = Creating(store, self._programs)
         self._taking = Taking(store, owners, clock, self._program, self._programs.plan, self._log)
         self._passing = Passing(
-            store, owners, clock, self._output, self.stop, self, self._policy, observe or (lambda events: None)
+            store, owners, clock, self._output, self.stop, self, self._policy, observe or (lambda run, events: None)
         )
         self._forking = Forking(store, owners, clock, self._program, self._programs.plan, self._log)
         self._taken: dict[str, Taken] = {}

@@ -1,12 +1,20 @@
 """ACCESSIBLE=1: words for signs, sentences for drawings, nothing that moves."""
 
 import io
+import json
+import re
+import threading
+import time
 
 import pytest
 
+from flowstone.clock import SystemClock
+from flowstone.journal.events import Event
 from flowstone.journal.timeline import spans
 from flowstone_cli.clean import cells
+from flowstone_cli.progress import BETWEEN, Progress
 from flowstone_cli.render import timeline
+from flowstone_cli.render.sentences import Sentences
 from flowstone_cli.render.spoken import duration
 from flowstone_cli.terminal import Stream, stream
 from support.order_runs import catalog, order_seen, seen
@@ -73,3 +81,81 @@ def test_no_sign_stands_alone(shared, arguments):
     assert not any(sign in shown for sign in SIGNS), shown
     assert "\x1b" not in shown
     assert shared.flow(*arguments, ACCESSIBLE="1").out == shared.flow(*arguments).out or arguments[0] == "doctor"
+
+
+def event(n, kind, step, *, at=0, attempt=1, **body):
+    return Event(n, 1_795_000_000_000_000 + at, kind, step, attempt, json.dumps(body))
+
+
+def test_each_change_is_a_sentence():
+    sentences = Sentences()
+    sentences.begin("k7f2qd9xmc4w", [])
+    failure = {"error": {"type": "StockTimeout", "message": "upstream busy"}, "next_attempt_at": 1_795_000_000_140_000}
+    for one in (
+        event(0, "run.created", None, workflow="order"),
+        event(1, "step.started", "reserve_stock", policy={"max_attempts": 3}),
+        event(2, "step.failed", "reserve_stock", at=40_000, **failure),
+        event(3, "step.started", "reserve_stock", at=140_000, attempt=2, policy={"max_attempts": 3}),
+        event(4, "gate.opened", "approve:manager", deadline=1_795_000_000_000_000 + 3 * 86_400_000_000),
+    ):
+        sentences.take(one, "k7f2qd9xmc4w")
+    assert sentences.said() == [
+        "Run k7f2qd of order started.",
+        "Step reserve_stock failed, attempt 1 of 3, retry in 100 milliseconds. StockTimeout: upstream busy.",
+        "Step reserve_stock started, attempt 2 of 3.",
+        "Waiting for an answer: approve: manager, expires in 3 days.",
+    ]
+    sentences.take(event(5, "step.succeeded", "reserve_stock", at=178_000, attempt=2), "k7f2qd9xmc4w")
+    sentences.take(event(1, "step.started", "score"), "m3w8tazq0d5n")
+    sentences.take(event(6, "gate.closed", "approve:manager", outcome="approved", by={"user": "ana"}), "k7f2qd9xmc4w")
+    assert sentences.said() == [
+        "Step reserve_stock succeeded after 38 milliseconds, attempt 2 of 3.",
+        "Step score of child run m3w8ta started.",
+        "approve: manager is approved by ana.",
+    ]
+    assert sentences.said() == []
+
+
+def test_many_changes_at_once_are_counted_and_what_one_must_hear_is_said():
+    sentences = Sentences()
+    for number in range(100):
+        sentences.take(event(number, "step.started", f"fetch[{number}]"), "")
+        if number < 60:
+            sentences.take(event(number, "step.succeeded", f"fetch[{number}]", at=1000), "")
+    sentences.take(event(200, "step.failed", "fetch[99]", error={"type": "OSError", "message": "busy"}), "")
+    assert sentences.said() == [
+        "Step fetch[99] failed, attempt 1, not retried. OSError: busy.",
+        "60 steps succeeded, 39 steps started.",
+    ]
+    assert sentences.alive(90_000_000) == (
+        "Still running after 1 minute 30 seconds: fetch[60], fetch[61], fetch[62], fetch[63], fetch[64], fetch[65], 33 more."
+    )
+
+
+def test_a_run_on_a_terminal_that_is_read_aloud_is_told_in_sentences_and_nothing_moves(project):
+    shown = project.terminal("run", "gated", ACCESSIBLE="1", NO_COLOR="1").out
+    assert "Waiting for an answer: approve: manager, expires in 2 days.\n" in shown
+    assert "\x1b" not in shown
+    assert not any(sign in shown for sign in SIGNS)
+    shown = project.terminal("run", "prints", ACCESSIBLE="1", NO_COLOR="1").out
+    assert re.search(r"^Step noisy succeeded after .*\.$", shown, re.MULTILINE)
+    assert "noisy: from print\n" in shown
+    assert not any(sign in shown for sign in SIGNS)
+
+
+def test_sentences_come_at_most_every_few_seconds():
+    said, two = [], threading.Event()
+
+    def tell(text):
+        said.append((time.monotonic(), text))
+        if len(said) == 2:
+            two.set()
+
+    progress = Progress(spoken(), tell, SystemClock(), quiet=False)
+    progress.begin("order k7f2qd", "R", [])
+    begun = time.monotonic()
+    while not two.wait(0.05) and time.monotonic() < begun + 30:
+        progress.observe("R", [event(0, "step.started", f"s{time.monotonic_ns()}")])
+    progress.end()
+    assert said[1][0] - said[0][0] >= BETWEEN - 0.1
+    assert re.search(r"^\d+ steps started\.$", said[1][1], re.MULTILINE)

@@ -123,8 +123,15 @@ def on_store(engine: Throwaway, store: SqliteStore, *functions: Any) -> Any:
     from flowstone.engine import Engine
     from flowstone.testing.throwaway import Functions
 
-    observe = engine.seen.extend
-    return Engine(store, engine.owners, Functions(*functions), engine.clock, engine.engine.settings, observe=observe)
+    settings = engine.engine.settings
+    return Engine(
+        store,
+        engine.owners,
+        Functions(*functions),
+        engine.clock,
+        settings,
+        observe=lambda run, events: engine.seen.extend(events),
+    )
 
 
 @workflow

@@ -137,7 +137,7 @@ def main(verb: str, target: str, kill_after: int, data: Any) -> None:
     store = SqliteStore(settings.db, clock, mode="create")
     run_id = target
 
-    def observe(_events: Sequence[Event]) -> None:
+    def observe(_run: str, _events: Sequence[Event]) -> None:
         with closing(sqlite3.connect(f"file:{settings.db}?mode=ro", uri=True)) as connection:
             [(count,)] = connection.execute("select events from runs where id = ?", (run_id,)).fetchall()
         if 0 < kill_after <= count:

@@ -56,7 +56,7 @@ def command(
             raise _naming(error, given, name, session.arguments) from error
         if started.created and not detach:
             _say_what_else_is_due(acting, started.row.id)
-            acting.progress.observe(session.store().events(started.row.id))
+            acting.progress.observe(started.row.id, session.store().events(started.row.id))
             acting.drive(started.row.id, "run", limit)
     if not started.created:
         session.say(f'the key "{key}" is taken by run {started.row.id}: nothing was started')

@@ -10,6 +10,9 @@ from flowstone_cli.progress import Progress
 from flowstone_cli.render import outcome
 from flowstone_cli.session import Session
 
+MOST_CHILDREN = 20
+"""Child runs whose journals are read too."""
+
 
 def command(
     ctx: typer.Context,
@@ -21,15 +24,17 @@ def command(
     row = session.find(run)
     store = session.store()
     progress = Progress(session.err, session.tell, session.clock, quiet=session.options.quiet)
-    short, seen = session.short(row.id), -1
+    short = session.short(row.id)
+    seen: dict[str, int] = {}
     try:
         for _ in session.follow(row.id):
-            events = store.events(row.id, after=seen)
-            if seen == -1:
-                progress.begin(f"{row.workflow} {short}", events, hint="Ctrl-C stops watching; the run goes on")
-            else:
-                progress.observe(events)
-            seen = events[-1].n if events else seen
+            for run_id in (row.id, *progress.children[:MOST_CHILDREN]):
+                events = store.events(run_id, after=seen.get(run_id, -1))
+                if row.id not in seen:
+                    progress.begin(f"{row.workflow} {short}", row.id, events, hint="Ctrl-C stops watching; the run goes on")
+                else:
+                    progress.observe(run_id, events)
+                seen[run_id] = events[-1].n if events else seen.get(run_id, -1)
     except KeyboardInterrupt:
         progress.end()
         session.say(f"run {short} goes on: flow watch {short}")

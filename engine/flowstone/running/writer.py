@@ -17,7 +17,7 @@ from flowstone.ports import Change, RunRow, Store, Summary
 from flowstone.running.output import OutputLog
 
 T = TypeVar("T")
-Observe = Callable[[Sequence[Event]], None]
+Observe = Callable[[str, Sequence[Event]], None]
 
 
 class Writer:
@@ -161,7 +161,7 @@ class Writer:
         for event in new:
             self.ledger.apply(event)
         if new:
-            self._observe(new)
+            self._observe(self._run.id, new)
 
 
 def summary_of(index: Index) -> Summary:

@@ -81,7 +81,7 @@ class Throwaway:
             observe=self._observe,
         )
 
-    def _observe(self, events: Sequence[Event]) -> None:
+    def _observe(self, _run: str, events: Sequence[Event]) -> None:
         for observer in self.observers:
             observer(events)
 
