@@ -159,12 +159,14 @@ class Session:
         from flowstone_cli.view import RunView
 
         events = self.store().events(row.id) if reveal else self.events(row.id)
+        owner = None if row.owner is None else self.owners.facts(row.owner)
         return RunView(
             row=row,
             events=events,
             life=self.life(row),
             now=self.clock.now(),
-            owner_pid=None if row.owner is None else self.owners.facts(row.owner).pid,
+            owner_pid=None if owner is None else owner.pid,
+            seen_at=None if owner is None else owner.seen_at,
             id=self.short(row.id, stream),
             root=self.settings.root,
             source=lambda: self.store().source(row.version),

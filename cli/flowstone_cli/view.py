@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from flowstone.journal.documents import run_document
 from flowstone.journal.events import Event, Kind
 from flowstone.journal.ledger import Ledger
-from flowstone.journal.notes import next_command, took, wanted
+from flowstone.journal.notes import next_command, took, wanted, worked_until
 from flowstone.journal.operations import Operation
 from flowstone.journal.phase import Phase, phase_of
 from flowstone.journal.states import StepStatus
@@ -31,6 +31,8 @@ class RunView:
     life: str | None
     now: int
     owner_pid: int | None
+    seen_at: int | None
+    """When the process that has it last showed that it lived; None without one, or if that is not known."""
     id: str
     """The id as it is written in commands: short for people, whole in a pipe."""
     root: Path
@@ -83,7 +85,14 @@ class RunView:
     @property
     def took(self) -> int:
         """Microseconds from its start to its end, or until now, or to its last event."""
-        return took(self.row, self.phase, self.now)
+        return took(self.row, self.phase, self.now, self.seen_at)
+
+    @property
+    def worked_until(self) -> int:
+        """Until when what has no end yet has lasted, as far as is known."""
+        if self.row.finished_at is not None:
+            return self.row.finished_at
+        return self.now if self.life == "alive" else worked_until(self.row, self.phase, self.now, self.seen_at)
 
     @property
     def next(self) -> str | None:
@@ -104,7 +113,7 @@ class RunView:
     @property
     def document(self) -> dict[str, Any]:
         """`flow.run/1`."""
-        made = run_document(self.row, self.ledger, life=self.life, now=self.now)
+        made = run_document(self.row, self.ledger, life=self.life, now=self.now, seen_at=self.seen_at)
         if self.graph is not None:
             from flowstone.graph.fates import plan_document
 

@@ -274,7 +274,7 @@ REFUSED = [
     (Point("1"), Point, "$.x is a str, but reads back as an int", ""),  # type: ignore[arg-type]
     ({"limit": "many"}, Options, "$.limit is a str, but the annotation Options says: should be a whole number", ""),
     ({frozenset("a")}, set[frozenset[str] | Mood], "$ holds a set inside a set", "sorted tuples"),
-    ({"a": 1, "x": {"y": Outer.Color.RED}}, dict[str, Any], "$.x.y is an Outer.Color", "return type with Outer.Color"),
+    ({"a": 1, "x": {"y": Outer.Color.RED}}, dict[str, Any], "$.x.y is an Outer.Color", "type that names Outer.Color"),
     (1, Client, "the annotation Client cannot be recorded", "annotate with a dataclass"),
     ([1], list["Missing"], "the annotation list", "import it at the top"),  # type: ignore[name-defined]  # noqa: F821
     (1, "Missing", "the annotation Missing names something that cannot be found", "import it at the top"),

@@ -179,12 +179,16 @@ async def nothing() -> None: ...
 
 
 REFUSED = [
-    (lambda: {"items": [0, 1, 2, {"client": Client(name="a")}]}, "$.items[3].client is a Client", "return type with Client"),
+    (
+        lambda: {"items": [0, 1, 2, {"client": Client(name="a")}]},
+        "$.items[3].client is a Client",
+        "a type that names Client there",
+    ),
     (lambda: Point(1), "$ is a Point", "annotate the function's return type with Point"),
     (lambda: Pair(1, 2), "$ is a Pair", "return type with Pair"),
-    (lambda: [Color.RED], "$[0] is a Color", "annotate the step's return type with Color"),
-    (lambda: [Mood.GOOD], "$[0] is a Mood", "annotate the step's return type with Mood"),
-    (lambda: {"a b": Level.LOW}, '$["a b"] is a Level', "annotate the step's return type with Level"),
+    (lambda: [Color.RED], "$[0] is a Color", "annotate the function's return type with list[Color], or return its value"),
+    (lambda: [Mood.GOOD], "$[0] is a Mood", "annotate the function's return type with list[Mood]"),
+    (lambda: {"a b": Level.LOW}, '$["a b"] is a Level', "annotate the function's return type with a type that names Level there"),
     (lambda: Text("x"), "$ is a Text", "return str(...)"),
     (lambda: True and defaultdict(list), "$ is a defaultdict", "return dict(...)"),
     (lambda: OrderedDict(), "$ is an OrderedDict", "return dict(...)"),
@@ -200,8 +204,8 @@ REFUSED = [
     (lambda: bytearray(b"x"), "$ is a bytearray", "return bytes(...)"),
     (lambda: object(), "$ is an object", "return plain data"),
     (lambda: 1j, "$ is a complex", "return plain data"),
-    (lambda: {Color.RED: 1}, "$[Color key] is a Color", "return type with Color"),
-    (lambda: {(1, Color.RED)}, "${item}[1] is a Color", "return type with Color"),
+    (lambda: {Color.RED: 1}, "$[Color key] is a Color", "return type with a type that names Color there"),
+    (lambda: {(1, Color.RED)}, "${item}[1] is a Color", "return type with a type that names Color there"),
     (lambda: ["\ud800"], "$[0] holds half of a character", "replace it"),
     (lambda: {"a\ud800": 1}, "$ has a key that holds half of a character", "replace it"),
     (lambda: {"x": "a\0b"}, "$.x holds a NUL", "replace it"),
@@ -216,6 +220,25 @@ def test_a_value_is_refused_by_path_and_with_the_cure(make: Any, path: str, cure
         record(make(), what='result of step "x"')
     assert str(refusal.value).startswith(f'result of step "x" cannot be recorded: {path}')
     assert cure in (refusal.value.hint or "")
+    assert str(refusal.value).endswith(f"; {refusal.value.hint}")  # only the message is kept with a run
+
+
+@pytest.mark.parametrize(
+    ("what", "value", "cure"),
+    [
+        ("the workflow's result", [Point(1)], "annotate the function's return type with list[Point]"),
+        ("the workflow's result", {"a": Point(1)}, "return type with dict[str, Point], or a model that has Point"),
+        ('argument 1 of step "x"', Point(1), "annotate the function's parameter with Point"),
+        ('argument 1 of step "x"', Text("x"), "annotate the function's parameter with Text, or pass str(...)"),
+        ('argument 1 of step "x"', range(3), "pass a list"),
+        ('state "x"', Point(1), "set plain data instead"),
+        ('state "x"', Text("x"), "set plain data instead, such as str(...)"),
+    ],
+)
+def test_the_cure_is_one_for_what_is_recorded(what: str, value: Any, cure: str) -> None:
+    with pytest.raises(ValueRefused) as refusal:
+        record(value, what=what)
+    assert cure in str(refusal.value)
 
 
 def test_a_coroutine_and_a_file_are_refused(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def catalog(items: int, *, failing: int | None = None) -> Journal:
 def seen(journal: Journal, *, life: str | None = None, id: str = "k7f2qd", now: int | None = None) -> RunView:
     """A run as the command line sees it."""
     row = journal.row(workflow=journal.events[0].body()["workflow"])
-    return RunView(row, journal.events, life, journal.at if now is None else now, None, id, Path())  # type: ignore[arg-type]
+    return RunView(row, journal.events, life, journal.at if now is None else now, None, None, id, Path())  # type: ignore[arg-type]
 
 
 def lane(journal: Journal, life: str | None = None) -> Lane:

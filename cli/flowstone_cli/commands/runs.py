@@ -42,14 +42,15 @@ def command(
     out, now = session.out, session.clock.now()
     listing = [(row, session.life(row)) for row in rows]
     unread = run_forms.unread(rows, run_forms.Reader(session.store(), session.life, now)) if rows else {}
+    seen = {row.id: session.owners.facts(row.owner).seen_at for row, life in listing if row.owner and life == "dead"}
     if session.options.json:
-        document = runs_document(listing, now=now, next=_next(rows, total), ledgers=unread)
+        document = runs_document(listing, now=now, next=_next(rows, total), ledgers=unread, seen=seen)
         out.write(json_text.document(document if not count else document | {"runs": [], "count": total}))
         return 0
     if count:
         out.write(f"{total}\n")
         return 0
-    listed = runs_document(listing, now=now, next=None, ledgers=unread)["runs"]
+    listed = runs_document(listing, now=now, next=None, ledgers=unread, seen=seen)["runs"]
     if out.terminal:
         length = session.store().prefix_length() if rows else 0
         out.write(runs.people(listed, rows, out, now=now, total=total, id_length=length))

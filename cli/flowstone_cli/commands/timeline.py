@@ -79,7 +79,7 @@ def command(
         from flowstone.journal.timeline import span_document, spans, timeline_document
         from flowstone_cli.render import timeline
 
-        document = timeline_document(row, view.ledger, seen, life=view.life, now=view.now)
+        document = timeline_document(row, view.ledger, seen, life=view.life, now=view.now, seen_at=view.seen_at)
         document["attempts"] = [span_document(span) for span in timeline.shown(view, spans(seen), look)]
         out.write(json_text.document(document))
     elif events:

@@ -72,19 +72,36 @@ def details(view: RunView, stream: Stream) -> str:
     """Why the run stands as it does."""
     if view.phase is Phase.FAILED and view.ledger.error is not None:
         error = view.ledger.error
-        sentence = ": ".join(str(part) for part in (error.get("type"), error.get("message")) if part)
         undo = error.get("undo")
-        code = f" ({error['code']})" if error.get("code") and not undo else ""
-        made = field(stream, "error", sentence + code, whole=True)
+        made = field(stream, "error", _error_words(error), whole=True)
         return made + (field(stream, "undo", _undo_words(undo), whole=True) if undo else "")
     if view.phase is Phase.CANCELLED:
-        return field(stream, "reason", str((view.ledger.cancelled or {}).get("reason") or "-"), whole=True)
-    made = _cancel_asked(view, stream) + _kept_answers(view, stream)
+        cancelled = view.ledger.cancelled or {}
+        by = (cancelled.get("by") or {}).get("user")
+        made = field(stream, "reason", str(cancelled.get("reason") or "-"), whole=True)
+        return made + field(stream, "by", by or "the workflow itself", whole=True)
+    made = _begun_by(view, stream) + _cancel_asked(view, stream) + _kept_answers(view, stream)
     if view.phase in (Phase.WAITING, Phase.SLEEPING, Phase.RETRYING):
         return made + "".join(_wait(wait, view, stream) for wait in view.waits)
     if view.phase is Phase.RUNNING:  # its process works on, and a person is asked all the same
         made += "".join(_wait(wait, view, stream) for wait in view.waits if wait["step"] and wait["kind"] in (*PERSON, *WORD))
     return made
+
+
+def _begun_by(view: RunView, stream: Stream) -> str:
+    """The error or the cancel that a run ends with once what it has done is undone."""
+    cause = view.ledger.undoing
+    if cause is None:
+        return ""
+    if cause["verb"] == "cancel":
+        return field(stream, "reason", str(cause.get("reason") or "-"), whole=True)
+    return field(stream, "error", _error_words(cause["error"]), whole=True)
+
+
+def _error_words(error: dict[str, Any]) -> str:
+    """`ValueError: not fixed yet (CODE)`."""
+    sentence = ": ".join(str(part) for part in (error.get("type"), error.get("message")) if part)
+    return sentence + (f" ({error['code']})" if error.get("code") and not error.get("undo") else "")
 
 
 def _kept_answers(view: RunView, stream: Stream) -> str:

@@ -61,10 +61,14 @@ class Row:
         if self.size:
             return min((member.word for member in self.under), key=_urgency)
         last = self.spans[-1]
+        if last.resolved is not None:
+            return last.resolved
         if last.status == "succeeded" and last.kind != "undo":
             return "succeeded"
-        if last.kind == "undo" and last.status in ("succeeded", "running"):
-            return "undone" if last.status == "succeeded" else "undoing"
+        if last.kind == "undo" and last.status == "succeeded":
+            return "undone"
+        if last.kind == "undo" and last.status == "running" and self.lane.phase is not Phase.INTERRUPTED:
+            return "undoing"
         if last.end_at is None:
             if last.is_wait:
                 return "sleeping" if last.kind == "sleep" else "waiting"

@@ -3,7 +3,7 @@
 from typing import Any
 
 from flowstone.journal.labels import label_of
-from flowstone.journal.notes import refused_note, said_note
+from flowstone.journal.notes import refused_note, resolved_words, said_note
 from flowstone.journal.phase import Phase
 from flowstone.journal.timeline import busy, spans, working
 from flowstone.journal.words import ago_words, duration_words, took_words
@@ -75,9 +75,8 @@ def piped(view: RunView) -> str:
 
 
 def _took(view: RunView) -> str:
-    until = view.row.finished_at or (view.now if view.life == "alive" else view.row.updated_at)
     found = spans(view.events)
-    worked = working(busy((*found, *view.kin(found)), until))
+    worked = working(busy((*found, *view.kin(found)), view.worked_until))
     return f"{took_words(view.took)}, working {duration_words(worked)}, {count(view.steps_done, 'step')} done"
 
 
@@ -157,6 +156,9 @@ def note_of(key: str, view: RunView) -> str:
             parts.append(said)
         elif refused_note(view.ledger, key):
             parts.append(f"round {operation.last.number}")
+        return ", ".join(parts)
+    if resolved := operation.resolved:
+        parts.append(resolved_words(resolved["outcome"], (resolved.get("by") or {}).get("user"), resolved.get("reason")))
         return ", ".join(parts)
     error = operation.last.error
     failed = error is not None and operation.status.value in ("failed", "retrying")

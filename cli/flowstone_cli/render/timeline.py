@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from flowstone.journal.notes import resolved_words
 from flowstone.journal.phase import Phase
 from flowstone.journal.scale import Scale, scale_of
 from flowstone.journal.timeline import Span, busy, span_document, working
@@ -99,10 +100,15 @@ def piped(found: Sequence[Span]) -> str:
     for span in found:
         one = span_document(span)
         numbers = f"{span.start_n}-{'' if span.end_n is None else span.end_n}"
-        status = f"{span.status}, cut" if span.cut else span.status
+        marks = ["resolved"] if span.resolved else []
+        status = ", ".join([span.status, *marks, *(["cut"] if span.cut else [])])
         times = (one["start_at"], one["end_at"], one["duration_ms"])
-        made.append(tsv(numbers, *times, span.kind, status, span.step, span.attempt, span.child, span.error))
+        made.append(tsv(numbers, *times, span.kind, status, span.step, span.attempt, span.child, _resolved(span) or span.error))
     return "".join(made)
+
+
+def _resolved(span: Span) -> str:
+    return resolved_words(span.resolved, span.by, span.comment) if span.resolved else ""
 
 
 def _selected(rows: list[Row], look: Look, end: int) -> list[Row]:
@@ -136,7 +142,7 @@ def end_of(view: RunView) -> int:
     """Until when the axis goes: the run's end, now while something may still come, else its last event."""
     if view.row.finished_at is not None:
         return view.row.finished_at
-    return view.row.updated_at if view.phase is Phase.INTERRUPTED else max(view.now, view.row.updated_at)
+    return view.worked_until if view.phase is Phase.INTERRUPTED else max(view.now, view.row.updated_at)
 
 
 def _bars_from(stream: Stream) -> int:
@@ -190,11 +196,19 @@ def _line(one: Drawn, drawing: _Drawing) -> str:
     if drawing.scale is None:
         told = stream.width >= 40 and (row.size or row.last.is_wait or row.last.child or len(row.spans) > 1)
         parts.append(f"  {note}" if told and note else "")
-        return line(stream, *parts)
+        return line(stream, *parts) + _said(row, drawing)
     if stream.width >= WITH_NOTES:
         parts.append(" " + left(fit(one_line(note), NOTE, stream.glyph("…")), NOTE))
     made = line(stream, *parts, " ", *_bars(one, drawing.scale, drawing).parts())
-    return made + (_counts(row, drawing) if one.folded else "")
+    return made + (_counts(row, drawing) if one.folded else _said(row, drawing))
+
+
+def _said(row: Row, drawing: _Drawing) -> str:
+    """The line under a step whose outcome a person has said: who and why."""
+    if row.size or not row.last.resolved:
+        return ""
+    stream = drawing.stream
+    return line(stream, ("    " + fit(one_line(_resolved(row.last)), max(8, stream.width - 4), stream.glyph("…")), "quiet"))
 
 
 def _bars(one: Drawn, scale: Scale, drawing: _Drawing) -> Bars:

@@ -25,8 +25,8 @@ WITH_FUNCTION = frozenset({"step", "undo", "on_error"})
 """Kinds of operations whose attempts call a function here, under the operation's invocation id."""
 
 
-def run_document(row: RunFacts, ledger: Ledger, *, life: str | None, now: int) -> Document:
-    """`flow.run/1`: all that is known of a run. `life` is its owner's, `now` in microseconds UTC."""
+def run_document(row: RunFacts, ledger: Ledger, *, life: str | None, now: int, seen_at: int | None = None) -> Document:
+    """`flow.run/1`: all that is known of a run. `life` is its owner's, `now` in microseconds UTC; `seen_at`: see `took`."""
     waits = waits_of(ledger)
     phase = phase_by(row.status, row.owner, life, waits, undoing=ledger.undoing is not None)
     return {
@@ -45,7 +45,7 @@ def run_document(row: RunFacts, ledger: Ledger, *, life: str | None, now: int) -
         "error": error_document(ledger.error),
         "state": ledger.state,
         "waiting": waiting_documents(waits),
-        "steps": [step_document(row, ledger, operation, phase, now) for operation in _in_order(ledger)],
+        "steps": [step_document(row, ledger, operation, phase, now, seen_at) for operation in ledger.operations.values()],
         "events": row.events,
         "parent": row.parent_run,
         "forked_from": _origin(ledger.created.get("fork")),
@@ -57,17 +57,25 @@ def run_document(row: RunFacts, ledger: Ledger, *, life: str | None, now: int) -
 
 
 def runs_document(
-    rows: Iterable[tuple[RunFacts, str | None]], *, now: int, next: str | None, ledgers: Mapping[str, Ledger] | None = None
+    rows: Iterable[tuple[RunFacts, str | None]],
+    *,
+    now: int,
+    next: str | None,
+    ledgers: Mapping[str, Ledger] | None = None,
+    seen: Mapping[str, int | None] | None = None,
 ) -> Document:
     """`flow.runs/1`: rows with their owners' lives, in the order given; `next` is the command to type next, if any.
 
-    `ledgers` by run, for rows that do not tell all: see `note_of`.
+    By run, for rows that do not tell all: `ledgers`, see `note_of`, and when their owners were last `seen`, see `took`.
     """
-    listed = [_listed(row, phase_of(row, life), now, (ledgers or {}).get(row.id)) for row, life in rows]
+    ledgers, seen = ledgers or {}, seen or {}
+    listed = [_listed(row, phase_of(row, life), now, ledgers.get(row.id), seen.get(row.id)) for row, life in rows]
     return {"schema": "flow.runs/1", "runs": listed, "next": next}
 
 
-def step_document(row: RunFacts, ledger: Ledger, operation: Operation, phase: Phase, now: int) -> Document:
+def step_document(
+    row: RunFacts, ledger: Ledger, operation: Operation, phase: Phase, now: int, seen_at: int | None = None
+) -> Document:
     """One entry of `steps[]`. `undone` is the status of its undo."""
     opened, last = operation.opened, operation.last
     policy = opened.get("policy") or {}
@@ -89,7 +97,7 @@ def step_document(row: RunFacts, ledger: Ledger, operation: Operation, phase: Ph
         "queue": None,
         "started_at": to_rfc3339(operation.attempts[0].start_at),
         "ended_at": instant(ended_at),
-        "duration_ms": milliseconds(_spent(operation, ended_at or _present(status, phase, now))),
+        "duration_ms": milliseconds(_spent(operation, ended_at or _present(status, phase, now, seen_at))),
         "next_attempt_at": instant(last.next_attempt_at) if status is StepStatus.RETRYING else None,
         "child": operation.child,
         "from": opened.get("predecessor"),
@@ -145,17 +153,12 @@ def milliseconds(us: int | None) -> int | None:
     return None if us is None else words.milliseconds(us)
 
 
-def _in_order(ledger: Ledger) -> list[Operation]:
-    """What the body asked for, then what the engine ran by itself (on_error, undo), each in the order begun."""
-    return sorted(ledger.operations.values(), key=lambda operation: not operation.of_body)
-
-
 def _status(row: RunFacts, operation: Operation) -> StepStatus:
     """What an operation has come to; one that its run ended without is cancelled."""
     return operation.status if operation.status in STEP_ENDS or row.status not in SETTLED else StepStatus.CANCELLED
 
 
-def _listed(row: RunFacts, phase: Phase, now: int, ledger: Ledger | None) -> Document:
+def _listed(row: RunFacts, phase: Phase, now: int, ledger: Ledger | None, seen_at: int | None) -> Document:
     return {
         "id": row.id,
         "workflow": row.workflow,
@@ -164,7 +167,7 @@ def _listed(row: RunFacts, phase: Phase, now: int, ledger: Ledger | None) -> Doc
         "key": row.key,
         "created_at": to_rfc3339(row.created_at),
         "finished_at": instant(row.finished_at),
-        "duration_ms": milliseconds(took(row, phase, now)),
+        "duration_ms": milliseconds(took(row, phase, now, seen_at)),
         "note": note_of(row, phase, now, ledger),
     }
 
@@ -175,9 +178,11 @@ def _max_attempts(policy: Mapping[str, Any]) -> int | None:
     return None if policy.get("retries") is None else int(policy["retries"]) + 1
 
 
-def _present(status: StepStatus, phase: Phase, now: int) -> int | None:
-    """Up to when an operation without an end has lasted; unknown if the process that worked on it is gone."""
-    return now if status is StepStatus.WAITING or phase in (Phase.RUNNING, Phase.UNDOING) else None
+def _present(status: StepStatus, phase: Phase, now: int, seen_at: int | None) -> int | None:
+    """Up to when an operation without an end has lasted; if the process that worked on it is gone, as far as it was seen."""
+    if status is StepStatus.WAITING or phase in (Phase.RUNNING, Phase.UNDOING):
+        return now
+    return min(seen_at, now) if phase is Phase.INTERRUPTED and seen_at is not None else None
 
 
 def _spent(operation: Operation, until: int | None) -> int | None:
@@ -199,7 +204,10 @@ def _spent(operation: Operation, until: int | None) -> int | None:
 def _counted(attempts: list[Attempt]) -> list[Attempt]:
     first = 0
     for index, attempt in enumerate(attempts[:-1], start=1):
-        if attempt.status != "interrupted" and attempt.status != "refused" and attempt.next_attempt_at is None:
+        settled = attempt.status not in ("interrupted", "refused") or (
+            attempt.status == "interrupted" and attempt.error is not None
+        )
+        if settled and attempt.next_attempt_at is None:
             first = index
     return attempts[first:]
 

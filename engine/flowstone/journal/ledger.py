@@ -195,13 +195,13 @@ class Ledger:
 
     def _step_succeeded(self, event: Event) -> None:
         operation = self._of(event)
-        _end(operation.last, event, "succeeded")
+        _end(operation.last, event, "succeeded", vanished=_vanished(operation))
         self._complete(event, operation, StepStatus.SUCCEEDED)
 
     def _step_failed(self, event: Event) -> None:
         operation, body = self._of(event), event.body()
         attempt = operation.last
-        _end(attempt, event, "failed")
+        _end(attempt, event, "failed", vanished=_vanished(operation))
         attempt.error = body["error"]
         operation.failures += 1
         if body["final"] and operation.opened.get("on_error"):
@@ -378,8 +378,14 @@ def _reopen(operation: Operation) -> None:
     operation.status = StepStatus.RETRYING
 
 
-def _end(attempt: Attempt, event: Event, status: str) -> None:
-    attempt.status = status
+def _vanished(operation: Operation) -> bool:
+    """Whether its last attempt was cut off; a child run goes on all the same."""
+    return operation.last.status == "interrupted" and operation.child is None
+
+
+def _end(attempt: Attempt, event: Event, status: str, *, vanished: bool = False) -> None:
+    """`vanished`: nobody saw its end, so that it stays interrupted, whatever a person says that came of it."""
+    attempt.status = attempt.status if vanished else status
     attempt.end_n = event.n
     if attempt.end_at is None:  # else it was cut off, and only now is known what became of it
         attempt.end_at = event.at

@@ -56,6 +56,10 @@ def wanted(phase: Phase, waits: Sequence[Wait], *, now: int, ledger: Ledger | No
     return _foremost(waits, now)
 
 
+WORKFLOW = "the workflow"
+"""Who has cancelled a run that nobody asked to cancel: its body called `flow.cancel`."""
+
+
 def said_note(ledger: Ledger, step: str | None) -> str:
     """What a person has said about an open gate or step, and no process has read yet: `approved by ana, not taken up yet`."""
     operation = ledger.operations.get(step or "")
@@ -69,6 +73,11 @@ def said_note(ledger: Ledger, step: str | None) -> str:
     )
     by = (body.get("by") or {}).get("user")
     return f"{word}{f' by {by}' if by else ''}, not taken up yet" if word else ""
+
+
+def resolved_words(outcome: str, by: str | None, reason: str | None) -> str:
+    """How a step ended whose outcome nobody saw: `resolved as succeeded by ana: checked in psql`."""
+    return f"resolved as {outcome}" + (f" by {by}" if by else "") + (f": {reason}" if reason else "")
 
 
 def refused_note(ledger: Ledger, step: str | None) -> str:
@@ -86,7 +95,7 @@ def refused_note(ledger: Ledger, step: str | None) -> str:
 def cancel_note(ledger: Ledger) -> str:
     """How far a cancel has come, who asked for it and why; empty if nobody has: `cancelling by ana: not needed any more`."""
     if ledger.cancelled is not None:
-        return _cancel_words("cancelled", ledger.cancelled)
+        return _cancel_words("cancelled", ledger.cancelled, or_by=WORKFLOW)
     if ledger.cancelling is not None:
         return _cancel_words("cancelling", ledger.cancelling)
     return "" if ledger.cancel_request is None else _cancel_words("cancel requested", ledger.cancel_request.body())
@@ -141,12 +150,20 @@ def wait_note(wait: Wait, now: int, ledger: Ledger | None = None) -> str:
     return f"{words}, {left_words(wait['deadline'] - now)}"
 
 
-def took(row: RunFacts, phase: Phase, now: int) -> int:
-    """Microseconds from creation to the end; up to now while it runs, up to the last event while nobody works on it."""
+def took(row: RunFacts, phase: Phase, now: int, seen_at: int | None = None) -> int:
+    """Microseconds from creation to the end; up to now while it runs, up to the last event while nobody works on it.
+
+    `seen_at`: when the process that has it last showed that it lived; an interrupted run has come at least so far.
+    """
     end = row.finished_at
     if end is None:
-        end = now if phase in (Phase.RUNNING, Phase.UNDOING) else row.updated_at
+        end = now if phase in (Phase.RUNNING, Phase.UNDOING) else worked_until(row, phase, now, seen_at)
     return max(0, end - row.created_at)
+
+
+def worked_until(row: RunFacts, phase: Phase, now: int, seen_at: int | None) -> int:
+    """Until when somebody is known to have worked on a run that nobody works on any more."""
+    return row.updated_at if phase is not Phase.INTERRUPTED or seen_at is None else max(row.updated_at, min(seen_at, now))
 
 
 _RESOLVED = {"succeeded": "resolved as succeeded", "failed": "resolved as failed", "retry": "resolved: to be retried"}
@@ -192,11 +209,12 @@ def _failure(row: RunFacts) -> str:
 
 def _cancellation(row: RunFacts) -> str:
     error: dict[str, Any] = json.loads(row.error) if row.error else {}
-    return _cancel_words("cancelled", {"by": {"user": error.get("by")}, "reason": error.get("message")}) if error else ""
+    said = {"by": {"user": error.get("by")}, "reason": error.get("message")}
+    return _cancel_words("cancelled", said, or_by=WORKFLOW) if error else ""
 
 
-def _cancel_words(word: str, body: dict[str, Any]) -> str:
-    by = (body.get("by") or {}).get("user")
+def _cancel_words(word: str, body: dict[str, Any], or_by: str | None = None) -> str:
+    by = (body.get("by") or {}).get("user") or or_by
     return word + (f" by {by}" if by else "") + (f": {body['reason']}" if body.get("reason") else "")
 
 

@@ -79,6 +79,14 @@ class Operation:
         return bool((self.opened.get("policy") or {}).get("repeatable", True))
 
     @property
+    def resolved(self) -> dict[str, Any] | None:
+        """What a person said that its unknown outcome was, if that is how it ended: the body of step.resolved."""
+        answer, completion = self.answer, self.completion
+        if answer is None or answer.kind != Kind.STEP_RESOLVED or answer.attempt != self.last.number or completion is None:
+            return None
+        return answer.body() if completion.kind in (Kind.STEP_SUCCEEDED, Kind.STEP_FAILED) else None
+
+    @property
     def open(self) -> bool:
         """Whether it has no completion yet."""
         return self.completion is None

@@ -151,12 +151,13 @@ class Scale:
 def scale_of(busy: Sequence[Interval], start: int, end: int, columns: int, *, cut: bool = True) -> Scale:
     """The scale of `columns` cells from `start` to `end`; `busy` are sorted, disjoint intervals, which are never cut.
 
-    With `cut=False` it has no cuts. An `end` before `start` (a clock set back) counts as `start`.
+    With `cut=False` it has no cuts, nor if nothing was busy: the waits are then all there is to see. An `end` before `start` (a
+    clock set back) counts as `start`.
     """
     columns, end = max(1, columns), max(start, end)
     shown = end - start
     chosen: list[Interval] = []
-    if cut:
+    if cut and busy:
         gaps = [gap for gap in _gaps(busy, start, end) if gap[1] - gap[0] > SHORTEST_CUT]
         for gap in sorted(gaps, key=lambda gap: gap[0] - gap[1])[: columns // COLUMNS_PER_CUT]:
             if gap[1] - gap[0] <= CUT_SHARE * shown:

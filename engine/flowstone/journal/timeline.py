@@ -39,8 +39,10 @@ class Span:
     cut: bool = False
     """Whether `flow retry` has put what came of it aside."""
     by: str | None = None
-    """Who answered."""
+    """Who answered, or said what came of an attempt that was cut off."""
     comment: str | None = None
+    resolved: str | None = None
+    """What a person said that came of an attempt that was cut off: succeeded or failed; its own status stays interrupted."""
     next_attempt_at: int | None = None
     """When the next attempt is due, after a failure that is not final."""
 
@@ -90,9 +92,11 @@ def working(intervals: Iterable[tuple[int, int]]) -> int:
     return sum(end - start for start, end in intervals)
 
 
-def timeline_document(row: RunFacts, ledger: Ledger, events: Sequence[Event], *, life: str | None, now: int) -> Document:
-    """`flow.timeline/1`: the run, its events, and its attempts and waits."""
-    run = run_document(row, ledger, life=life, now=now)
+def timeline_document(
+    row: RunFacts, ledger: Ledger, events: Sequence[Event], *, life: str | None, now: int, seen_at: int | None = None
+) -> Document:
+    """`flow.timeline/1`: the run, its events, and its attempts and waits; `seen_at` as in `run_document`."""
+    run = run_document(row, ledger, life=life, now=now, seen_at=seen_at)
     del run["steps"]
     return {
         "schema": "flow.timeline/1",
@@ -142,6 +146,8 @@ class _Fold:
         """Spans without an end, by step key."""
         self.completed: dict[str, int] = {}
         """The number of the completion by step key; a step that has failed for good has it only once its on_error has ended."""
+        self.resolved: dict[str, dict[str, Any]] = {}
+        """What people have said about attempts whose outcome is unknown, by step key."""
         self.last_written_at = 0
         """When the owner wrote its last event."""
         self.seen_at: int | None = None
@@ -165,7 +171,12 @@ class _Fold:
     def _end(self, event: Event, status: str, *, final: bool) -> Span:
         key = event.step or ""
         span = self.open.pop(key, None) or self.by_step[key][-1]
-        span.status, span.end_n = status, event.n
+        span.end_n = event.n
+        if span.status == "interrupted" and span.kind != "child":
+            said = self.resolved.pop(key, {})
+            span.resolved, span.by, span.comment = status, (said.get("by") or {}).get("user"), said.get("reason")
+        else:
+            span.status = status
         if span.end_at is None:  # else it was cut off, and only now is known what became of it
             span.end_at = event.at
         if final:
@@ -198,6 +209,9 @@ class _Fold:
         else:
             span = self._end(event, "interrupted", final=False)
             span.end_at = cut_off_at(span.start_at, event.at, self.seen_at)
+
+    def _step_resolved(self, event: Event) -> None:
+        self.resolved[event.step or ""] = event.body()
 
     def _step_cancelled(self, event: Event) -> None:
         key = event.step or ""
@@ -273,6 +287,7 @@ _HANDLERS: dict[str, Callable[[_Fold, Event], None]] = {
     Kind.STEP_SUCCEEDED: _Fold._step_succeeded,
     Kind.STEP_FAILED: _Fold._step_failed,
     Kind.STEP_INTERRUPTED: _Fold._step_interrupted,
+    Kind.STEP_RESOLVED: _Fold._step_resolved,
     Kind.STEP_CANCELLED: _Fold._step_cancelled,
     Kind.SLEEP_STARTED: _Fold._sleep_started,
     Kind.GATE_OPENED: _Fold._gate_opened,

@@ -11,7 +11,7 @@ async def end_without_body(writer: Writer, children: Children, undoing: Undoing)
     """Cancel the children, undo what was done, and write the end. Returns early while a child still undoes: its end is mail."""
     request = writer.ledger.cancelling
     assert request is not None
-    ending = cancelled(request["reason"], request, "")
+    ending = cancelled(request["reason"], request)
     await children.cancel_all(ending.reason)
     while ending.undoes and children.undoing():
         if await writer.append_alone([], Change(release=True, seen_mail=writer.ledger.mail)):

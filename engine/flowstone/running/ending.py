@@ -47,7 +47,7 @@ def ending_of(body: Body, misused: str | None) -> Ending:
     if misused is not None:
         return failed(_described(body, FlowMisuse(misused), code="MISUSE"))
     if body.cancel is not None:
-        return cancelled(body.cancel.reason, body.ledger.cancelling or {}, body.user)
+        return cancelled(body.cancel.reason, body.ledger.cancelling or {})
     try:
         value = body.result()
         forgotten = body.never_awaited()
@@ -72,9 +72,9 @@ def crash_loop(ledger: Ledger) -> Ending:
     return failed(error)
 
 
-def cancelled(reason: str, request: dict[str, Any], user: str) -> Ending:
-    """The ending as cancelled; `request` is the body of run.cancelling, empty if the body cancelled itself."""
-    by = request.get("by") or {"user": user}
+def cancelled(reason: str, request: dict[str, Any]) -> Ending:
+    """The ending as cancelled; `request` is the body of run.cancelling, empty if the body cancelled itself: then by nobody."""
+    by = request.get("by")
     cause = {"verb": "cancel", "reason": reason, "by": by, "undo": request.get("undo", True)}
     return Ending([Draft(Kind.RUN_CANCELLED, text=body_text(reason=reason, by=by))], Verb.CANCEL, cause)
 
@@ -83,7 +83,7 @@ def ending_again(ledger: Ledger) -> Ending:
     """The ending of a run whose undo has begun, from the journal."""
     cause = ledger.undoing or {}
     if cause["verb"] == "cancel":
-        return cancelled(cause["reason"], cause, "")
+        return cancelled(cause["reason"], cause)
     return failed(cause["error"])
 
 

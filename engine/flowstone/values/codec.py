@@ -8,6 +8,7 @@ from pydantic_core import from_json
 
 from flowstone.errors import BadData, ValueRefused
 from flowstone.values import plain
+from flowstone.values.cures import cure_there
 from flowstone.values.exact import exact, has_written
 from flowstone.values.json_tree import MAX_BYTES, SIZE_CURE, WARN_BYTES, Unrecordable, check_json, is_json
 from flowstone.values.sameness import require_same
@@ -38,7 +39,9 @@ def record(value: Any, annotation: Any = UNANNOTATED, *, what: str = "value") ->
         if len(text) > MAX_BYTES:
             raise Unrecordable("$", f"is {len(text) >> 20} MiB as JSON, more than 64 MiB", SIZE_CURE)
     except Unrecordable as refusal:
-        raise ValueRefused(f"{what} cannot be recorded: {refusal}", hint=refusal.hint) from None
+        cure = None if refusal.hint is None else cure_there(refusal.hint, what, refusal.path)
+        said = f"{what} cannot be recorded: {refusal}"  # the cure stands in it too: only the message is kept with the run
+        raise ValueRefused(f"{said}; {cure}" if cure else said, hint=cure) from None
     except ValueRefused as refusal:  # the annotation itself
         raise ValueRefused(f"{what} cannot be recorded: {refusal}", hint=refusal.hint) from None
     return Recorded(text.decode(), back)

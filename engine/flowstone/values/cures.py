@@ -3,12 +3,14 @@
 import dataclasses
 import inspect
 import io
+import re
 from collections import deque
 from collections.abc import ItemsView, Iterator, KeysView, ValuesView
 from enum import Enum
 from typing import Any
 
 LISTLIKE = (Iterator, KeysView, ValuesView, ItemsView, range, deque)
+ANNOTATE = "annotate the function's return type with "
 PLAIN = (str, int, float, bool, dict, list, tuple, set, frozenset, bytes)
 
 
@@ -29,12 +31,29 @@ def is_no_data(value: Any) -> bool:
     return isinstance(value, Iterator | io.IOBase) or inspect.isawaitable(value) or inspect.isasyncgen(value)
 
 
+def cure_there(cure: str, what: str, path: str) -> str:
+    """The cure for a value inside `what` (`argument 1 of step "x"`, `state "y"`, or a result) at that path."""
+    if not cure.startswith(ANNOTATE):
+        return cure.replace("return", "pass", 1) if what.startswith("argument") else cure
+    name, comma, other = cure.removeprefix(ANNOTATE).partition(", or ")
+    if what.startswith("state"):  # nothing annotates it
+        return "set plain data instead" + (f", {other.replace('return', 'such as', 1)}" if other else "")
+    if re.fullmatch(r"\$\[\d+\]", path):
+        name = f"list[{name}]"
+    elif re.fullmatch(r"\$\.\w+", path):
+        name = f"dict[str, {name}], or a model that has {name}"
+    elif path != "$":
+        name = f"a type that names {name} there"
+    made = f"{ANNOTATE}{name}{comma}{other}"
+    return made.replace("return type", "parameter").replace("or return", "or pass") if what.startswith("argument") else made
+
+
 def cure_of(value: Any) -> str:
     """The cure for a value whose type cannot be recorded without an annotation."""
     kind = type(value)
     name = kind.__qualname__.rsplit("<locals>.", 1)[-1]
     if isinstance(value, Enum):
-        return f"annotate the step's return type with {name}, or return its value"
+        return f"{ANNOTATE}{name}, or return its value"
     if inspect.isawaitable(value):
         return "await it and return what it gives"
     if isinstance(value, io.IOBase):
@@ -48,8 +67,8 @@ def cure_of(value: Any) -> str:
     if isinstance(value, bytearray | memoryview):
         return "return bytes(...)"
     if dataclasses.is_dataclass(value) or hasattr(kind, "__pydantic_fields__") or hasattr(kind, "_fields"):
-        return f"annotate the function's return type with {name}"
+        return f"{ANNOTATE}{name}"
     for plain in PLAIN:
         if isinstance(value, plain):
-            return f"annotate the function's return type with {name}, or return {plain.__name__}(...)"
+            return f"{ANNOTATE}{name}, or return {plain.__name__}(...)"
     return "return plain data, or a dataclass or pydantic model with the function's return type annotated with it"
