@@ -159,6 +159,7 @@ def test_what_a_dead_process_was_doing_is_recorded_as_cut_off(make: Make) -> Non
     async def die() -> None:
         driving = asyncio.ensure_future(engine.engine.drive(run_id))
         while "endless" not in EFFECTS:
+            assert not driving.done(), driving
             await asyncio.sleep(0.001)
         engine.store.close()
         driving.cancel()

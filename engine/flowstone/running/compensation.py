@@ -78,7 +78,7 @@ class Names:
             own = sys.modules.get(self.workflow().__module__)
         except (NotFound, LoadFailed) as error:
             gone = error
-        if (known := _recorded_as(name, own)) is not None:
+        if (known := _recorded_as(name, own)) is not None and _is_workflow_file(own):
             return known
         try:
             return self.find_step(name)
@@ -102,6 +102,11 @@ class Names:
         files = [module for name, module in list(sys.modules.items()) if name.startswith(PACKAGE + ".")]
         found = {id(one): one for module in files if (one := _walk(module, parts)) is not None}
         return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _is_workflow_file(module: Any) -> bool:
+    """Elsewhere a module holds more than one workflow can see, as the modules of tests do."""
+    return module is not None and module.__name__.startswith(PACKAGE + ".")
 
 
 def _recorded_as(name: str, module: Any) -> Callable[..., Any] | None:
