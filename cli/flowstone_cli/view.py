@@ -12,7 +12,6 @@ from flowstone.journal.ledger import Ledger
 from flowstone.journal.notes import next_command, took, wanted, worked_until
 from flowstone.journal.operations import Operation
 from flowstone.journal.phase import Phase, phase_of
-from flowstone.journal.states import StepStatus
 from flowstone.journal.timeline import Span
 from flowstone.journal.waits import Wait, waits_of
 from flowstone.ports import RunRow, Source
@@ -107,8 +106,7 @@ class RunView:
     @property
     def steps_done(self) -> int:
         """How many steps have succeeded; gates, sleeps and states are not counted."""
-        counted = (StepStatus.SUCCEEDED,)
-        return sum(one.kind in ("step", "child") and one.status in counted for one in self.ledger.operations.values())
+        return self.ledger.done
 
     @property
     def document(self) -> dict[str, Any]:

@@ -50,3 +50,35 @@ def test_a_moment_without_a_time_zone_is_refused(filled):
 def test_ascii_is_drawn_when_it_is_asked_for(filled):
     assert "✓" not in filled.terminal("runs", "-w", "hello", "--ascii").out
     assert "✓" in filled.terminal("runs", "-w", "hello").out
+
+
+def test_every_verb_counts_the_same_steps_and_gates_and_sleeps_are_none(project):
+    (project.root / "workflows" / "counted.py").write_text(
+        """
+from flowstone import Flow, workflow
+
+def quick() -> None: ...
+
+@workflow
+async def inner(flow: Flow) -> None:
+    await flow.do("score", quick)
+
+@workflow
+async def counted(flow: Flow) -> None:
+    await flow.do("validate", quick)
+    await flow.set_state("stage", "asked")
+    await flow.do("check", inner)
+    await flow.map("quotes", quick, [])
+    await flow.sleep("cool off", "1ms")
+    await flow.approval("manager")
+    await flow.suspend("until monday")
+"""
+    )
+    run = project.run_id("counted")
+    assert "2 steps done" in project.terminal("status", run, NO_COLOR="1").out
+    assert "2 of 2" in project.terminal("runs", "-w", "counted", columns=140, NO_COLOR="1").out
+    assert "   2 steps done" in project.flow("approve", run, "manager").err
+    assert "   2 steps done" in project.flow("watch", run).err
+    assert "2 steps done" in project.flow("resume", run).err
+    assert "2 of 2" in project.terminal("runs", "-w", "counted", columns=140, NO_COLOR="1").out
+    assert project.flow("doctor").out.count("index\tok") == 1

@@ -264,7 +264,7 @@ def test_the_index_of_a_row_says_what_the_ledger_says_at_every_event(journals: A
                 status=ledger.status, owner=ledger.owner, events=ledger.count, mail=ledger.mail, waiting=index.waiting()
             )
             assert row_waits(then) == waits_of(ledger), where
-            assert index.steps == sum(operation.of_body for operation in ledger.operations.values()), where
+            assert index.steps == sum(operation.is_step for operation in ledger.operations.values()), where
             assert (index.done, index.current) == (ledger.done, ledger.current), where
             assert (None if index.error is None else json.loads(index.error)) == why(ledger), where
         assert (row.waiting, row.steps, row.done) == (index.waiting(), index.steps, index.done)

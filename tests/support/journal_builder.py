@@ -82,7 +82,7 @@ class Journal:
         made = cut_at(self.ledger(), cut)
         kept = self.ledger()
         kept.reopen(made)
-        steps = sum(operation.of_body for operation in kept.operations.values())
+        steps = sum(operation.is_step for operation in kept.operations.values())
         return self.add("run.reopened", by={"user": "ana"}, cut=made, steps=steps, done=kept.done)
 
     def completed(self, output: Any = None) -> "Journal":

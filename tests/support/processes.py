@@ -150,7 +150,7 @@ def main(verb: str, target: str, kill_after: int, data: Any) -> None:
         engine.cancel(run_id, "enough")
     elif verb != "drive":
         getattr(engine, verb)(run_id)
-    observe([])
+    observe(run_id, [])
     row = asyncio.run(engine.drive(run_id, verb=verb))
     print(row.id, row.status.value)
     store.close()

@@ -63,6 +63,7 @@ class Ledger:
         self.mail = 0
         self.count = 0
         self.done = 0
+        """Steps that have succeeded; gates, sleeps and states are none."""
         self.deaths = 0
         """Processes that died since the last completion."""
         self.current: str | None = None
@@ -128,7 +129,7 @@ class Ledger:
 
     def _succeeded(self, event: Event) -> bool:
         operation = self.operations.get(event.step or "")
-        return operation is not None and operation.status is StepStatus.SUCCEEDED
+        return operation is not None and operation.is_step and operation.status is StepStatus.SUCCEEDED
 
     def open_gates(self) -> list[Operation]:
         """Gates that nobody has closed, in the order they opened."""
@@ -167,8 +168,7 @@ class Ledger:
             self.completions.append(event)
         self.waits.pop(operation.key, None)
         self.deaths = 0
-        if status is StepStatus.SUCCEEDED and operation.of_body:
-            self.done += 1
+        self.done += operation.is_step and status is StepStatus.SUCCEEDED
         handled = self.operations.get(operation.opened.get("handles", ""))
         if handled is not None and handled.failure is not None:
             failure, handled.failure = handled.failure, None

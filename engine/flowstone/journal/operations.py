@@ -69,6 +69,11 @@ class Operation:
         return self.branch is not None
 
     @property
+    def is_step(self) -> bool:
+        """Whether it is a step or a child run that the body asked for; people count these."""
+        return self.kind in ("step", "child")
+
+    @property
     def is_patch(self) -> bool:
         """Whether it is the mark of a `flow.patched` that was reached fresh; its name is `patched:ID`, its key has no prefix."""
         return self.kind == "state" and self.key.rpartition("/")[2].startswith("patched%3A")

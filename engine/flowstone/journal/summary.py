@@ -27,7 +27,9 @@ class Index:
     interrupted: bool = False
     """Its last pass was stopped in the middle: it waits for nothing but to be taken up."""
     steps: int = 0
+    """Steps and child runs that were asked for; gates, sleeps and states are none."""
     done: int = 0
+    """How many of them have succeeded."""
     current: str | None = None
     error: str | None = None
     """JSON object of why the run did not complete: its error, or who cancelled it and the reason."""
@@ -42,16 +44,14 @@ class Index:
                 continue
             if kind in _BEGINS:
                 current = step
-                steps += _is_new(draft)
-            if kind == Kind.STATE_SET or (kind == Kind.STEP_SUCCEEDED and not _is_own(step, waits)):
-                done += 1
+                steps += _is_new_step(draft)
+            if kind == Kind.STEP_SUCCEEDED:
+                done += _is_of_step(step, waits)
             if kind in _ENDS_WAIT:
                 waits.pop(step or "", None)
                 if kind in _MOST:
                     continue
-            if kind == Kind.GATE_CLOSED:
-                done += json.loads(draft.text)["outcome"] != "cancelled"
-            elif kind in _WAITS:
+            if kind in _WAITS:
                 wait = _WAITS[kind](draft, json.loads(draft.text))
                 if wait is not None and step is not None:
                     waits[step] = wait
@@ -81,16 +81,14 @@ class Index:
         return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _is_own(step: str | None, waits: dict[str, Wait]) -> bool:
-    """Whether it is a step of the engine's own, and no sleep with a name like theirs."""
-    return (step or "").endswith(_OWN) and waits.get(step or "", {}).get("kind") != "sleep"
+def _is_of_step(step: str | None, waits: dict[str, Wait]) -> bool:
+    """Whether it is a step of the body: none of the engine's own, and no sleep, which ends with the same event."""
+    return not (step or "").endswith(_OWN) and waits.get(step or "", {}).get("kind") != "sleep"
 
 
-def _is_new(draft: Draft | Event) -> bool:
-    """Whether it begins an operation of the body, and is no further attempt or round of one."""
-    if draft.kind == Kind.STEP_STARTED:
-        return draft.text != "{}" and not (draft.step or "").endswith(_OWN)
-    return draft.kind != Kind.GATE_OPENED or not json.loads(draft.text).get("again")
+def _is_new_step(draft: Draft | Event) -> bool:
+    """Whether it begins a step of the body, and is no further attempt of one."""
+    return draft.kind == Kind.STEP_STARTED and draft.text != "{}" and not (draft.step or "").endswith(_OWN)
 
 
 def _sleep(draft: Draft | Event, body: dict[str, Any]) -> Wait:

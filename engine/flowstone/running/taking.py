@@ -99,7 +99,7 @@ class Taking:
         ledger = Ledger(events)
         reopened = Draft(Kind.RUN_REOPENED, text="")
         ledger.reopen(cut)
-        steps = sum(operation.of_body for operation in ledger.operations.values())
+        steps = sum(operation.is_step for operation in ledger.operations.values())
         text = body_text(by=cause.by, cut=cut, steps=steps, done=ledger.done)
         taken = Taken(row, ledger, Index().after(events), self._body(row, ledger))
         drafts = [claimed(self.owners.enlist(), row.epoch + 1), reopened._replace(text=text), *self._migrated(taken)]

@@ -84,7 +84,7 @@ class KeepingContract(Fixtures):
         anew = store.reindex(run.id)
         assert anew == store.run(run.id)
         assert columns_in(anew) == columns_of(store.events(run.id))
-        assert (anew.status, anew.steps, anew.done, anew.error, anew.mail) == (Status.SUSPENDED, 2, 1, None, 1)
+        assert (anew.status, anew.steps, anew.done, anew.error, anew.mail) == (Status.SUSPENDED, 1, 1, None, 1)
         assert (anew.owner, anew.epoch, anew.version) == (run.owner, run.epoch, run.version)
 
     def test_room_is_given_back_and_nothing_else_changes(self, store: Store, other: Store) -> None:
