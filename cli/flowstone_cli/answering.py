@@ -39,7 +39,7 @@ def answer(
         try:
             said = acting.engine.answer(row.id, reason, yes=yes, data=given.value, comment=comment, by=by, early=early)
         except BadData as error:
-            error.hint = input_files.as_text(session.arguments, error.details) or error.hint
+            error.hint = input_files.corrected(session.arguments, error.details) or error.hint
             raise
         word = "approved" if yes else "rejected"
         if said.repeated:

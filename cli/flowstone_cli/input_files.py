@@ -19,6 +19,7 @@ LARGEST = 16 * 1024 * 1024
 """Bytes of one file."""
 
 _IS_TEXT = re.compile(r"should be (text|string)\b")
+_NEAR = re.compile(r"did you mean (.+)\?$")
 
 
 @dataclass(slots=True)
@@ -74,6 +75,39 @@ def as_text(arguments: Sequence[str], violations: Iterable[str]) -> str | None:
         if option == "--set" and assignment.partition("=")[0] in wanted:
             made[number], changed = "--set-str" + argument.removeprefix("--set"), True
     return shlex.join(["flow", *made]) if changed else None
+
+
+def corrected(arguments: Sequence[str], violations: Iterable[str]) -> str | None:
+    """The same command with its fields put right: added, renamed, left out, as text, or VALUE to be filled in.
+
+    None if that changes nothing: what is unknown in a file only its author can put right.
+    """
+    lines = [line.split(maxsplit=1) for line in violations]
+    wrong = {path.removeprefix("$."): said for path, said in lines if path.startswith("$.") and "[" not in path}
+    border = arguments.index("--") if "--" in arguments else len(arguments)
+    made: list[str] = []
+    words = iter(arguments[:border])
+    for word in words:
+        option, equals, assignment = word.partition("=")
+        if option not in ("--set", "--set-str"):
+            made.append(word)
+            continue
+        name, _, value = (assignment if equals else next(words, "")).partition("=")
+        said = wrong.pop(name, None)
+        if said is None:
+            made += [option, f"{name}={value}"]
+        elif _IS_TEXT.match(said):
+            made += ["--set-str", f"{name}={value}"]
+        elif (near := _NEAR.search(said)) is not None:
+            wrong.pop(near[1], None)
+            made += [option, f"{near[1]}={value}"]
+        elif not said.startswith("not expected"):
+            made += [option, f"{name}=VALUE"]
+    for name, said in wrong.items():
+        if not said.startswith("not expected"):
+            made += ["--set", f"{name}=VALUE"]
+    made += arguments[border:]
+    return None if made == list(arguments) else shlex.join(["flow", *made])
 
 
 def _in_order(sets: Sequence[str], set_strs: Sequence[str], arguments: Sequence[str]) -> Iterator[tuple[bool, str]]:

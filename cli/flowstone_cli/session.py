@@ -171,7 +171,15 @@ class Session:
             root=self.settings.root,
             source=lambda: self.store().source(row.version),
             kin=lambda found: [span for lane in self.lanes(found).values() for span in lane.spans],
+            child=lambda run_id: self._child_view(run_id, stream),
         )
+
+    def _child_view(self, run_id: str, stream: Stream) -> "RunView | None":
+        """The view of a child; None if it is not in this database, or makes no sense: its parent can be told all the same."""
+        try:
+            return self.view(self.store().run(run_id), stream)
+        except (NotFound, Damaged):
+            return None
 
     @property
     def left_out(self) -> "Sequence[FlowError]":

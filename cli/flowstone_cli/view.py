@@ -40,6 +40,8 @@ class RunView:
     """The stored source of the workflow, as the run has it."""
     kin: Callable[[Sequence[Span]], Sequence[Span]] = lambda _found: ()
     """The spans of the child runs of some spans, theirs too."""
+    child: "Callable[[str], RunView | None]" = lambda _run: None
+    """A child run by its id, if it is here."""
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -96,11 +98,19 @@ class RunView:
     @property
     def next(self) -> str | None:
         """The command to type next."""
-        return next_command(self.phase, self.waits, self.id, now=self.now, ledger=self.ledger)
+        return self._next(whole=False)
+
+    def _next(self, *, whole: bool) -> str | None:
+        """For a run whose child waits for a person it is the child's. `whole`: with whole ids."""
+        wait = self.wanted
+        child = self.child(wait["child"]) if wait is not None and wait["kind"] == "child" and wait["child"] else None
+        if child is not None and child.phase is Phase.WAITING:
+            return child._next(whole=whole)
+        return next_command(self.phase, self.waits, self.row.id if whole else self.id, now=self.now, ledger=self.ledger)
 
     @property
     def wanted(self) -> Wait | None:
-        """The wait that this command is about."""
+        """The wait of this run that this command is about."""
         return wanted(self.phase, self.waits, now=self.now, ledger=self.ledger)
 
     @property
@@ -112,6 +122,7 @@ class RunView:
     def document(self) -> dict[str, Any]:
         """`flow.run/1`."""
         made = run_document(self.row, self.ledger, life=self.life, now=self.now, seen_at=self.seen_at)
+        made["next"] = self._next(whole=True)
         if self.graph is not None:
             from flowstone.graph.fates import plan_document
 

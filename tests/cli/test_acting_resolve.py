@@ -18,7 +18,7 @@ def run(scene) -> str:
     run = scene.rows()[0].id
     result = scene.flow("resume", run, "--json")
     assert (result.code, result.document["waiting"][0]["kind"]) == (8, "resolve")
-    assert result.document["next"] == f"flow resolve {run} pay --retry --reason TEXT"
+    assert result.document["next"] == f"flow resolve {run} pay --result FILE --reason TEXT"
     return run
 
 

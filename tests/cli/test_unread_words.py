@@ -127,7 +127,7 @@ def test_an_answer_that_was_refused_later_says_by_whom_it_was_and_why(runs):
     error = document["steps"][-1]["error"]
     assert (error["code"], error["step"]) == ("REFUSED", "approve:go")
     assert error["message"].startswith("the answer of bo, round 1: ")
-    assert document["next"] == f"flow approve {run} go"
+    assert document["next"] == f"flow approve {run} go --set amount=VALUE"
     assert runs.flow("approve", run, "--set", "amount=3").code == 0
 
 

@@ -8,13 +8,11 @@ from flowstone.journal.notes import cancel_note, refused_note, said_note
 from flowstone.journal.phase import Phase
 from flowstone.journal.waits import PERSON, WORD, Wait, expired
 from flowstone.journal.words import due_words, took_words
-from flowstone_cli import json_text
 from flowstone_cli.clean import cells, fit, left, one_line
+from flowstone_cli.render import schema as schema_words
 from flowstone_cli.render.text import Part, count, field, instant_words, line
 from flowstone_cli.terminal import Stream
 from flowstone_cli.view import RunView
-
-_TYPES = {"string": "text", "integer": "int", "boolean": "true|false", "array": "list"}
 
 
 def block(view: RunView, stream: Stream) -> str:
@@ -156,6 +154,11 @@ def _wait(wait: Wait, view: RunView, stream: Stream) -> str:
             words = name if wait["kind"] == "sleep" else f"{name}, attempt {wait['round']}"
             return line(stream, "  " + left("timer", 9), left(words, 25), f" due {due}")
     said = said_note(view.ledger, wait["step"])
+    if wait["kind"] == "resolve" and not said:
+        name = label_of(wait["step"])
+        why = f"whether {name} was done: it was cut off, and is not to be done twice (repeatable=False)"
+        ways = "--result FILE: it was done; --failed: it was not; --retry: do it again"
+        return field(stream, "unknown", why, whole=True) + field(stream, "say", ways, whole=True)
     made = field(stream, "waits", f"for {wait['kind']} {wait['reason'] or ''}".rstrip(), whole=True)
     return made + (field(stream, "said", said, whole=True) if said else "")
 
@@ -177,34 +180,19 @@ def _deadline(wait: Wait, now: int) -> str:
 
 
 def _asked(schema: Any) -> str:
-    """The fields that an answer may carry: `limit: int = 0, note: text`."""
+    """The fields that an answer may carry: `limit: whole number = 0, note: text`."""
     if not isinstance(schema, dict):
         return ""
-    wanted = []
-    for name, one in (schema.get("properties") or {}).items():
-        if name == "approved" or not isinstance(one, dict):
-            continue
-        kind = one.get("type", "any")
-        text = f"{name}: {_TYPES.get(kind, kind) if isinstance(kind, str) else 'any'}"
-        wanted.append(f"{text} = {json_text.compact(one['default'])}" if "default" in one else text)
-    return ", ".join(wanted)
+    fields = [field for field in schema_words.fields_of(schema) if field.path not in ("approved", "approved[]")]
+    shown = [field for field in fields if "." not in field.path]
+    return ", ".join(f"{field.path}: {field.words}" if field.path else field.words for field in shown)
 
 
 def next_lines(view: RunView, stream: Stream) -> str:
     """The command to type next, whole; for a sleeping run also the line for cron."""
     if view.next is None:
         return ""
-    made = field(stream, "next", view.next + _required(view), typed=True)
+    made = field(stream, "next", view.next, typed=True)
     if view.phase in (Phase.SLEEPING, Phase.RETRYING):
         made += field(stream, "cron", f"* * * * * cd {shlex.quote(str(view.root))} && flow recover", whole=True)
     return made
-
-
-def _required(view: RunView) -> str:
-    """`--set` for the fields that an answer must carry."""
-    gate = view.wanted
-    schema = gate["schema"] if gate is not None and gate["kind"] == "approval" and not expired(gate, view.now) else None
-    if not isinstance(schema, dict):
-        return ""
-    names = [name for name in schema.get("required") or [] if name != "approved"]
-    return "".join(f" --set {shlex.quote(str(name))}=VALUE" for name in names)

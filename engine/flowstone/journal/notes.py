@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+from flowstone.journal.asked import answer_options
 from flowstone.journal.events import Kind
 from flowstone.journal.facts import RunFacts
 from flowstone.journal.labels import label_of
@@ -33,10 +34,9 @@ def next_command(phase: Phase, waits: Sequence[Wait], id_text: str, *, now: int,
         return f"flow resume {id_text}" if phase is Phase.WAITING else None
     match wait["kind"]:
         case "approval" if not expired(wait, now):
-            return f"flow approve {id_text} {_argument(_typed(wait, waits))}"
+            return _command("flow approve", id_text, _typed(wait, waits), answer_options(wait["schema"]))
         case "resolve":
-            words = [_argument(wait["step"]), "--retry --reason TEXT"]
-            return " ".join(["flow resolve", id_text, *sorted(words, key=lambda word: word.startswith("-- "))])
+            return _command("flow resolve", id_text, wait["step"], " --result FILE --reason TEXT")
         case "child":
             return f"flow status {wait['child']}"
     return f"flow resume {id_text}"
@@ -190,8 +190,11 @@ def _typed(wait: Wait, waits: Sequence[Wait]) -> str:
     return str(wait["reason"] if len(same) == 1 else wait["step"])
 
 
-def _argument(text: str) -> str:
-    return f"-- {shlex.quote(text)}" if text.startswith("-") else shlex.quote(text)
+def _command(verb: str, id_text: str, name: str, options: str) -> str:
+    """The verb about a gate or step; a name that looks like an option comes last, after `--`."""
+    if name.startswith("-"):
+        return f"{verb} {id_text}{options} -- {shlex.quote(name)}"
+    return f"{verb} {id_text} {shlex.quote(name)}{options}"
 
 
 def _verb(kind: str, reason: str | None) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from flowstone.clock import to_rfc3339
 from flowstone.errors import AlreadyAnswered, BadData, NotAllowed, NotFound
+from flowstone.journal.asked import answer_options
 from flowstone.journal.events import Draft, Event, Kind, body_text
 from flowstone.journal.keys import key_of
 from flowstone.journal.labels import typed_name
@@ -58,16 +59,35 @@ def gate_meant(ledger: Ledger, run: RunRow, reason: str | None, verb: str) -> Op
         if len(open_gates) == 1:
             return open_gates[0]
         if not open_gates:
-            raise NotFound(f"run {run.id} has no open gate; it is {run.status}", hint=f"flow status {run.id}")
-        raise NotFound(
-            f"run {run.id} has {len(open_gates)} open gates; say which",
-            details=[f"flow {verb} {run.id} {_typed(name)}" for name in names],
-            hint=f"flow {verb} {run.id} {_typed(names[0])}",
-        )
+            raise _suspended(ledger, run, None) or NotFound(
+                f"run {run.id} has no open gate; it is {run.status}", hint=f"flow status {run.id}"
+            )
+        commands = [_command(verb, run, gate) for gate in open_gates]
+        raise NotFound(f"run {run.id} has {len(open_gates)} open gates; say which", details=commands, hint=commands[0])
     meant = [gate for gate in gates if _is_named(gate, reason)]
     if meant:
         return next((gate for gate in meant if gate.open), meant[-1])
-    raise NotFound(_no_such_gate(run, reason, names), hint=_hint(run, reason, names, verb))
+    early = [] if run.status in SETTLED or open_gates else ["--early keeps an answer for a gate that the run has not reached yet"]
+    raise _suspended(ledger, run, reason) or NotFound(
+        _no_such_gate(run, reason, names), details=early, hint=_hint(run, reason, open_gates, verb)
+    )
+
+
+def _suspended(ledger: Ledger, run: RunRow, reason: str | None) -> NotFound | None:
+    """The error for an answer to a suspend of that reason, or to the only one: it is passed, not answered."""
+    suspends = [gate for gate in ledger.open_gates() if gate.kind == "suspend" and reason in (None, gate.name, gate.key)]
+    if len(suspends) != 1:
+        return None
+    name = typed_name(suspends[0].key, suspends[0].name)
+    said = f'run {run.id} has no open gate to answer: it is suspended at "{name}"'
+    return NotFound(said, hint=f"flow resume {run.id} {_typed(name)}")
+
+
+def _command(verb: str, run: RunRow, gate: Operation, *, given: Sequence[str] = (), more: str = "") -> str:
+    """The answer to a gate, with the fields that a yes must carry and that are not `given`, and `more` options."""
+    name = _typed(typed_name(gate.key, gate.name))
+    options = (answer_options(gate.opened.get("schema"), given) if verb == "approve" else "") + more
+    return f"flow {verb} {run.id}{options} {name}" if name.startswith("-- ") else f"flow {verb} {run.id} {name}{options}"
 
 
 def is_gate(ledger: Ledger, reason: str) -> bool:
@@ -88,12 +108,13 @@ def _no_such_gate(run: RunRow, reason: str, open_names: Sequence[str]) -> str:
     return f'run {run.id} has no gate "{reason}"; {what_is_open}'
 
 
-def _hint(run: RunRow, reason: str, open_names: Sequence[str], verb: str) -> str:
-    close = difflib.get_close_matches(reason, open_names, n=1)
+def _hint(run: RunRow, reason: str, open_gates: Sequence[Operation], verb: str) -> str:
+    by_name = {typed_name(gate.key, gate.name): gate for gate in open_gates}
+    close = difflib.get_close_matches(reason, by_name, n=1)
     if close:
-        return f"flow {verb} {run.id} {_typed(close[0])}"
-    if len(open_names) == 1:
-        return f"flow {verb} {run.id} {_typed(open_names[0])} --comment {_quoted(reason)}"
+        return _command(verb, run, by_name[close[0]])
+    if len(open_gates) == 1:
+        return _command(verb, run, open_gates[0], more=f" --comment {_quoted(reason)}")
     return f"flow status {run.id}"
 
 
@@ -133,7 +154,7 @@ def decide(word: Word, run: RunRow, events: Sequence[Event], now: int, scopes: M
             raise BadData(
                 f'the answer does not fit the gate "{name}"',
                 details=violations,
-                hint=f"flow approve {run.id} {_typed(name)} --set FIELD=VALUE",
+                hint=_command("approve", run, gate, given=[*data] if isinstance(data, dict) else ()),
             )
     recorded = _exact(data, opened["schema"])
     return [
@@ -233,7 +254,7 @@ def violations_of(data: Any, schema: Mapping[str, Any] | None) -> list[str]:
     properties = schema.get("properties")
     if isinstance(data, dict) and properties is not None and "additionalProperties" not in schema:
         lines.extend(_unexpected("$", name, properties) for name in data if name not in properties)
-    return lines
+    return list(dict.fromkeys(lines))
 
 
 def _sentences(path: str, error: Any) -> list[str]:
