@@ -4,22 +4,26 @@ import asyncio
 import gc
 import os
 import signal
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, TypeVar
 
 from flowstone.engine import Engine
 from flowstone.errors import FlowError, TryAgain, UsageError
 from flowstone.graph.files import library as library_of
+from flowstone.journal.labels import label_of
 from flowstone.journal.states import SETTLED
 from flowstone.ports import Life, RunRow
 from flowstone.running.output import OutputLog
 from flowstone.worker import drive_unfollowed
 from flowstone_cli import exit_codes, json_text
 from flowstone_cli.capture import Capture
+from flowstone_cli.ears import Ears
+from flowstone_cli.leftovers import LeftAlone, wait_for_threads
+from flowstone_cli.onlooker import Onlooker
 from flowstone_cli.progress import Progress
 from flowstone_cli.render import outcome
+from flowstone_cli.restoring import Restoring
 from flowstone_cli.session import Mode, Session
 from flowstone_cli.view import RunView
 
@@ -42,8 +46,13 @@ class Acting:
         """Parents that went on after the run that the command names."""
         self._output = OutputLog(session.clock, self.progress.echo)
         self._capture = Capture(self._output.write)
-        self._output.settle = self._capture.settle
+        self._output.settle = self._settle
+        self._ears = Ears(_SIGNALS.values(), self._hear)
+        self._heard = 0
+        self._restoring: Restoring | None = None
+        self._told: set[str] = set()
         library = library_of(session.settings.dir, session.settings.root)
+        self._onlooker = Onlooker(library, session.settings.root, self._running, self._say)
         self.engine = Engine(
             session.store(),
             session.owners,
@@ -61,8 +70,11 @@ class Acting:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._onlooker.close()
         self._capture.__exit__(kind, error, trace)
         self.progress.end()
+        if kind is None and not self._heard:
+            wait_for_threads(self.session.say)
 
     def drive(self, run_id: str, verb: str, park_after: int | None) -> RunRow:
         """Carry the run on until it ends, parks, or a signal stops it; its parents too, if that gets them further.
@@ -112,15 +124,20 @@ class Acting:
     def carry_out(self, work: Coroutine[Any, Any, T]) -> T:
         """Run the engine's work; a signal stops the engine. Raises StorageFailed if a step has closed what the loop needs."""
 
-        async def heeding_signals() -> T:
-            with _signals(asyncio.get_running_loop(), self._stop):
-                return await work
+        async def watched() -> T:
+            self._onlooker.loop = asyncio.get_running_loop()
+            self._onlooker.loop.set_default_executor(LeftAlone())
+            return await work
 
         try:
-            return asyncio.run(heeding_signals())
+            with self._ears:
+                self._restoring = Restoring(self._ears, self._capture)
+                return asyncio.run(watched())
         except OSError:  # the loop has lost its own descriptors
             self.session.owners.beat()  # so has the owner: that is told
             raise
+        finally:
+            self._onlooker.loop = self._restoring = None
 
     @property
     def stopped_code(self) -> int | None:
@@ -132,13 +149,33 @@ class Acting:
         """One line on stderr while the engine works."""
         (self.session.say if self.progress.quiet else self.progress.say)(text)
 
-    def _stop(self, code: str) -> None:
-        stop = self.engine.stop
-        if stop.code is not None:  # the second signal leaves at once; the journal has all that is acknowledged
+    def _hear(self, number: int) -> None:
+        """A signal came; called in a thread, since the loop may be held up. Leaves at once at the second."""
+        self._heard += 1
+        if self._heard > 1:  # the journal has all that is acknowledged
             self.progress.end()
-            os._exit(128 + _SIGNALS[code])
-        stop.set(code)
+            os._exit(128 + number)
+        code = next(code for code, one in _SIGNALS.items() if one == number)
+        loop = self._onlooker.loop
+        try:
+            if loop is not None:
+                loop.call_soon_threadsafe(self.engine.stop.set, code)
+        except RuntimeError:  # the work has ended just now
+            return
         self._say("stopping: what runs gets 10 seconds; once more to leave at once")
+
+    def _running(self) -> list[str]:
+        return [label_of(step) for _, step in list(self._output.running)]
+
+    def _settle(self) -> None:
+        """A step has ended: take what it has printed, and set back what it has changed in this process."""
+        self._capture.settle()
+        running = self._running()
+        for what in () if self._restoring is None else self._restoring.set_back(alone=len(running) < 2):
+            if what not in self._told:
+                self._told.add(what)
+                whose = f'step "{running[0]}"' if len(running) == 1 else "a step"
+                self._say(f"warning: {whose} has left {what}; it is set back, since a later process would not have it")
 
     def conclude(self, run_id: str, *, answer: bool = False, code: int | None = None) -> int:
         """Tell how the run stands and return the exit code: the run's, or `code`.
@@ -172,18 +209,3 @@ def park_after(wait: bool, no_wait: bool) -> int | None:
     if wait and no_wait:
         raise UsageError("--wait and --no-wait exclude each other")
     return None if wait else 0 if no_wait else -1
-
-
-@contextmanager
-def _signals(loop: asyncio.AbstractEventLoop, stop: Callable[[str], None]) -> Iterator[None]:
-    """Let the stop signals reach `stop`. One that this process was started to ignore (`nohup`, `&`) stays ignored."""
-    taken: list[Any] = []
-    for code, number in _SIGNALS.items():
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            loop.add_signal_handler(number, stop, code)
-            taken.append(number)
-    try:
-        yield
-    finally:
-        for number in taken:
-            loop.remove_signal_handler(number)

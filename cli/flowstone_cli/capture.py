@@ -45,8 +45,8 @@ class Capture:
         self.answer, self.talk = _kept(self._real_out, 1), _kept(self._real_err, 2)
         self._stderr = Descriptor(_moved(2))
         self._pipes = [_Pipe(1, "out", self._take), _Pipe(2, "err", self._take)]
-        sys.stdout = _Writer(self._take, "out", 1, self._real_out)
-        sys.stderr = _Writer(self._take, "err", 2, self._real_err)
+        self._writers = _Writer(self._take, "out", 1, self._real_out), _Writer(self._take, "err", 2, self._real_err)
+        sys.stdout, sys.stderr = self._writers
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -60,7 +60,14 @@ class Capture:
             # Not back to the real stdout: a thread that a step left behind may still print.
             os.dup2(2, 1)
         for pipe in self._pipes:
+            pipe.writing.close()
             pipe.thread.join(_LAST_WORDS)
+
+    def hold(self) -> bool:
+        """Take the streams again if somebody has replaced them, and tell whether."""
+        replaced = (sys.stdout, sys.stderr) != self._writers
+        sys.stdout, sys.stderr = self._writers
+        return any([replaced, *(pipe.hold() for pipe in self._pipes)])
 
     def settle(self) -> None:
         """Take what has been written to the descriptors until now, so that it counts for the step that is about to end."""
@@ -82,8 +89,18 @@ class _Pipe:
         os.set_blocking(reading, False)
         os.dup2(writing, descriptor)
         os.close(writing)
+        self._descriptor = Descriptor(descriptor)
+        self.writing = Descriptor(_moved(descriptor))
+        """Kept to come back to."""
         self.thread = threading.Thread(target=self._read, name=f"flow-std{name}", daemon=True)
         self.thread.start()
+
+    def hold(self) -> bool:
+        """Come back if the descriptor leads elsewhere, and tell whether it did."""
+        if self._descriptor.ours or not self.writing.ours:
+            return False
+        os.dup2(self.writing.number, self._descriptor.number)
+        return True
 
     def drain(self) -> bool:
         """Take what is in the pipe; False at its end."""

@@ -1,7 +1,9 @@
 """Steps that do what no step should: the run's end, the exit code and the next command are still right (rows 23 to 43)."""
 
 import json
+import re
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from crash.warm import Ended, Warm
 Flow = Callable[..., Ended]
 
 WORKFLOWS = """
-import asyncio, locale, os, resource, signal, subprocess, sys, threading, time
+import asyncio, concurrent.futures, hashlib, locale, os, resource, signal, subprocess, sys, threading, time
 from pathlib import Path
 from flowstone import Flow, NonRetryable, step, workflow
 
@@ -86,8 +88,19 @@ def leaves_a_forked_process():
     return "left"
 
 def leaves_a_thread():
-    threading.Thread(target=lambda: threading.Event().wait(60)).start()
+    threading.Thread(target=lambda: threading.Event().wait(60), name="of odd").start()
     return "left"
+
+async def leaves_a_thread_async():
+    return leaves_a_thread()  # a plain step has a daemon thread, so what it starts is one too
+
+def leaves_a_pool():
+    global POOL  # idle: it would keep a Python process until that ends
+    POOL = concurrent.futures.ThreadPoolExecutor(2)
+    return POOL.submit(lambda: "left").result()
+
+async def leaves_a_call_in_a_thread():
+    await asyncio.to_thread(threading.Event().wait, 60)
 
 def changes_the_process():
     os.chdir("/")
@@ -109,8 +122,17 @@ def replaces_stdout():
     return "replaced"
 
 async def blocks_the_loop():
-    time.sleep(1.2)
+    time.sleep(2.2)
     return "late"
+
+async def holds_the_loop(how):
+    (ROOT / "held").touch()
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        if how == "sleep":
+            time.sleep(60)
+        elif how == "c":
+            hashlib.pbkdf2_hmac("sha256", b"x", b"y", 30_000_000)
 
 def closes(lowest, taken):
     # All descriptors from a number on; files of its own are then given numbers that were those of others.
@@ -138,6 +160,38 @@ def aborts():
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         os.abort()
     return "stayed"
+
+def state_of_process():
+    out, err = os.fstat(1), os.fstat(2)
+    umask = os.umask(0o022)
+    os.umask(umask)
+    handlers = [str(signal.getsignal(one)) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    return [os.getcwd(), umask, handlers, type(sys.stdout).__name__, out.st_ino, err.st_ino]
+
+CHANGES = {
+    "the working directory changed": lambda: os.chdir("/"),
+    "the umask changed to 000": lambda: os.umask(0),
+    "the handling of signals changed": lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
+    "stdout or stderr replaced": lambda: setattr(sys, "stdout", open(os.devnull, "w")),
+    "stdout or stderr replaced (descriptor)": lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), 1),
+}
+
+async def change(what):
+    CHANGES[what]()
+
+@workflow
+async def changing(flow: Flow, what: str) -> bool:
+    before = await flow.do("before", state_of_process)
+    await flow.do("odd", change, what)
+    return before == await flow.do("after", state_of_process)
+
+@workflow
+async def timing_out(flow: Flow) -> None:
+    await flow.do("odd", leaves_a_call_in_a_thread, timeout="100ms", retries=0)
+
+@workflow
+async def holding(flow: Flow, how: str) -> None:
+    await flow.do("odd", holds_the_loop, how)
 
 @workflow
 async def closing(flow: Flow, function: str, lowest: int, taken: int) -> str:
@@ -180,12 +234,20 @@ COMPLETES = {
     "leaves_a_process": "left",
     "leaves_a_forked_process": "left",
     "leaves_a_thread": "left",
+    "leaves_a_pool": "left",
     "changes_the_process": "changed",
     "changes_the_process_async": "changed",
     "replaces_stdout": "replaced",
     "blocks_the_loop": "late",
     "closes_the_streams": "closed",
 }
+CHANGES = (
+    "the working directory changed",
+    "the umask changed to 000",
+    "the handling of signals changed",
+    "stdout or stderr replaced",
+    "stdout or stderr replaced (descriptor)",
+)
 DIES = {"leaves_at_once": 0, "aborts": -signal.SIGABRT}
 
 
@@ -250,6 +312,70 @@ def test_a_step_that_ends_its_process_is_an_interrupted_run(flow: Flow, root: Pa
     (root / "fixed").touch()
     assert flow("recover").code == 0
     assert flow("output", "@last")[:2] == (0, '"stayed"\n')
+
+
+def test_what_a_step_leaves_in_threads_gets_five_seconds_and_is_named(flow: Flow, root: Path) -> None:
+    for words, code, name in (
+        (("one", "--set-str", "name=leaves_a_thread_async"), 0, "of odd"),
+        (("timing_out",), 1, "ThreadPoolExecutor"),
+    ):
+        begun = time.monotonic()
+        ended = flow("run", *words)
+        assert ended.code == code
+        assert re.search(f"warning: what a step has left in threads goes on, and is ended now: {name}", ended.err)
+        assert 5 <= time.monotonic() - begun < 30
+    begun = time.monotonic()
+    assert "threads" not in flow("run", "one", "--set-str", "name=leaves_a_pool").err
+    assert time.monotonic() - begun < 5
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_a_step_leaves_changed_in_its_process_is_set_back_and_told(flow: Flow, what: str) -> None:
+    ended = flow("run", "changing", "--set-str", f"what={what}")
+    assert ended[:2] == (0, "true\n")
+    assert f'warning: step "odd" has left {what.partition(" (")[0]}; it is set back' in ended.err
+
+
+def test_a_step_that_holds_up_the_event_loop_is_told_with_its_line(flow: Flow) -> None:
+    ended = flow("run", "one", "--set-str", "name=blocks_the_loop")
+    line = next(number for number, text in enumerate(WORKFLOWS.splitlines(), 1) if "time.sleep(2.2)" in text)
+    assert f'the step "odd" holds up everything else at workflows/work.py:{line}: ' in ended.err
+    assert "holds up" not in flow("run", "one", "--set-str", "name=forks_and_returns").err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", ["sleep", "loop", "c"])
+def test_a_second_signal_leaves_at_once_also_while_a_step_holds_up_the_loop(
+    warm: Warm, root: Path, flow: Flow, how: str, number: int
+) -> None:
+    command = warm.start(root, "run", "holding", "--set", f"how={how}")
+    until(lambda: (root / "held").exists())
+    command.signal(number)
+    until(lambda: "stopping" in command.told())
+    begun = time.monotonic()
+    command.signal(number)
+    assert command.wait().code == 128 + number
+    assert time.monotonic() - begun < 5
+    assert json.loads(flow("status", "@last", "--json").out)["phase"] == "interrupted"
+
+
+def test_an_import_that_takes_long_is_told_and_ctrl_c_ends_it(warm: Warm, root: Path) -> None:
+    (root / "workflows" / "slow.py").write_text(
+        "import time\nfrom flowstone import workflow\n@workflow\nasync def slow(flow): ...\nwhile True: time.sleep(0.1)\n"
+    )
+    command = warm.start(root, "run", "slow")
+    until(lambda: "importing workflows/slow.py takes long: 5 s so far, now at workflows/slow.py:5" in command.told())
+    command.signal(signal.SIGINT)
+    ended = command.wait()
+    assert (ended.code, ended.out) == (130, "")
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for it, at most a minute."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        signal.sigtimedwait([], 0.02)
 
 
 @pytest.mark.parametrize("taken", [0, 60])

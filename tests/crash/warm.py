@@ -52,6 +52,10 @@ class Command:
             except ProcessLookupError:
                 return
 
+    def told(self) -> str:
+        """What it has written to stderr so far."""
+        return self._err.read_bytes().decode(errors="backslashreplace")
+
     def wait(self) -> Ended:
         """Wait for its end."""
         if not self.over.wait(PATIENCE):

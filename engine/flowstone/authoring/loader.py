@@ -49,6 +49,8 @@ class Library:
         self._modules: dict[str, ModuleType] = {}
         self._on_path = False
         self._loaded: dict[tuple[str, str], tuple[Any, Found]] = {}
+        self.importing: Path | None = None
+        """The file whose import goes on just now: for whoever looks on from another thread."""
 
     def load(self, name: str) -> Any:
         """The workflow `name`: the decorated function (or the graph) itself.
@@ -102,6 +104,7 @@ class Library:
     def _import(self, found: Found) -> ModuleType:
         _bind(self)
         before = set(_present())
+        self.importing = found.file
         try:
             with _interrupts() as interrupted:
                 return importlib.import_module(_module_name(found))
@@ -112,6 +115,8 @@ class Library:
             if interrupted and isinstance(error, KeyboardInterrupt):
                 raise
             raise _refusal(found, error, self.folder) from error
+        finally:
+            self.importing = None
 
     def _spec(self, name: str) -> ModuleSpec | None:
         """How the package's module `name` is loaded: a package, a file or a plain folder, in Python's own order."""
