@@ -47,6 +47,7 @@ class Acting:
         self._output = OutputLog(session.clock, self.progress.echo)
         self._capture = Capture(self._output.write)
         self._output.settle = self._settle
+        session.notify = self._say
         self._ears = Ears(_SIGNALS.values(), self._hear)
         self._heard = 0
         self._restoring: Restoring | None = None

@@ -44,6 +44,8 @@ class Session:
         self._store: SqliteStore | None = None
         self._prefix: int | None = None
         self._found: list[str] = []
+        self.notify = self.say
+        """How a thread tells something in between."""
 
     @cached_property
     def settings(self) -> "Settings":
@@ -89,7 +91,7 @@ class Session:
                 from flowstone.storage.sqlite.diagnosis import refuse_network
 
                 refuse_network(self.settings.db)
-            self._store = SqliteStore(self.settings.db, self.clock, mode=mode)
+            self._store = SqliteStore(self.settings.db, self.clock, mode=mode, notice=lambda text: self.notify(text))
         return self._store
 
     @property

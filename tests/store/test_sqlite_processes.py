@@ -155,6 +155,22 @@ def test_who_waits_too_long_is_told_who_holds_the_lock(store: SqliteStore, path:
     store.close()
 
 
+def test_who_waits_for_a_while_is_told_for_whom(path: Path, start: Start) -> None:
+    told: list[str] = []
+    patient = SqliteStore(path, SetClock(), mode="create", timeout=60, notice=told.append)
+    process = holding(start, path)
+    writing = threading.Thread(target=lambda: patient.create(new_run(), [CREATED]))
+    writing.start()
+    until = time.monotonic() + 30
+    while not told and time.monotonic() < until:
+        writing.join(0.05)
+    process.communicate("go on\n")
+    writing.join(30)
+    assert told == [f"the database is locked by process {process.pid}: waiting for it since 2 s"]
+    assert patient.count(Filter()) == 1
+    patient.close()
+
+
 def test_a_killed_holder_lets_go(path: Path, start: Start) -> None:
     patient = SqliteStore(path, SetClock(), mode="create", timeout=60)
     process = holding(start, path)

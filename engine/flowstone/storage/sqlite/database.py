@@ -15,7 +15,7 @@ from flowstone.storage.sqlite.opening import Mode, open_database
 from flowstone.storage.sqlite.paths import beside, identity
 from flowstone.storage.sqlite.rows import Row
 from flowstone.storage.sqlite.transaction import roll_back
-from flowstone.storage.sqlite.write_lock import WriteLock
+from flowstone.storage.sqlite.write_lock import Notice, WriteLock
 
 CLOSING_SECONDS = 1.0
 """How long closing waits for the write lock: who holds it longer has the database open, so nothing is left to tidy up."""
@@ -30,10 +30,10 @@ _ABANDONED: list[sqlite3.Connection] = []
 class Database:
     """Threads may share it; a forked child may not. Dead after a failure of the disk: then everything raises StorageFailed."""
 
-    def __init__(self, path: Path, mode: Mode, timeout: float) -> None:
+    def __init__(self, path: Path, mode: Mode, timeout: float, notice: Notice | None = None) -> None:
         self._path = path
         self._mode = mode
-        self._lock = WriteLock(beside(path, "-lock"), timeout)
+        self._lock = WriteLock(beside(path, "-lock"), timeout, notice)
         self._using = threading.RLock()
         self._dead: FlowError | None = None
         self._durable: bool | None = None

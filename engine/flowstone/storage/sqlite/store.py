@@ -20,6 +20,7 @@ from flowstone.storage.sqlite.database import Database
 from flowstone.storage.sqlite.failures import making_in_words
 from flowstone.storage.sqlite.opening import BUSY_SECONDS, Mode
 from flowstone.storage.sqlite.paths import beside, make_private_file, resolved, sync_folder
+from flowstone.storage.sqlite.write_lock import Notice
 
 SHORTEST_PREFIX = 6
 _REMEMBERED = 50
@@ -27,13 +28,20 @@ EMPTY = Summary(waiting="[]", steps=0, done=0, current_step=None, error=None)
 
 
 class SqliteStore:
-    """A store in the file at `path`. `clock` stamps events; `timeout` is how long a write waits for its turn, in seconds.
+    """A store in the file at `path`. `clock` stamps events; `timeout` is how long a write waits for its turn, in seconds; who
+    waits for some of them tells `notice` for whom.
 
     Raises NotFound, NotAllowed, StorageFailed or TryAgain when the file cannot be opened.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], clock: Clock, *, mode: Mode = "write", timeout: float = BUSY_SECONDS
+        self,
+        path: str | os.PathLike[str],
+        clock: Clock,
+        *,
+        mode: Mode = "write",
+        timeout: float = BUSY_SECONDS,
+        notice: Notice | None = None,
     ) -> None:
         self.path = resolved(path)
         """The file, without symbolic links."""
@@ -42,7 +50,7 @@ class SqliteStore:
         self.left_out: dict[str, Damaged] = {}
         """The runs whose rows make no sense, which were therefore not listed, and why."""
         self._clock = clock
-        self._database = Database(self.path, mode, timeout)
+        self._database = Database(self.path, mode, timeout, notice)
 
     # writing
 

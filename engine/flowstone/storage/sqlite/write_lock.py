@@ -8,7 +8,7 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
@@ -19,16 +19,23 @@ from flowstone.storage.sqlite.descriptors import Descriptor, lost
 from flowstone.storage.sqlite.failures import system_in_words
 from flowstone.storage.sqlite.paths import PRIVATE_FILE, identity
 
+QUIET_SECONDS = 2.0
+"""How long somebody waits without a word."""
 _PID_WIDTH = 20
 _NOBODY = b""
+
+
+Notice = Callable[[str], None]
+"""Told, in words, whom somebody waits for; in the thread that waits."""
 
 
 class WriteLock:
     """Held by one thread of one process at a time. Its file holds the pid of who took it last."""
 
-    def __init__(self, path: Path, timeout: float) -> None:
+    def __init__(self, path: Path, timeout: float, notice: Notice | None = None) -> None:
         self._path = path
         self._timeout = timeout
+        self._notice = notice
         self._turn = threading.Lock()  # among our threads, which share the descriptor and so the flock
         self._descriptor: Descriptor | None = None
         self._mine = _NOBODY
@@ -117,6 +124,11 @@ class WriteLock:
         waiter = _Waiter(descriptor.number)
         try:
             waiter.start()
+            left = deadline - time.monotonic()
+            if waiter.granted.wait(min(left, QUIET_SECONDS)):
+                return
+            if left > QUIET_SECONDS and self._notice is not None:
+                self._notice(f"{self._taken().message}: waiting for it since {QUIET_SECONDS:g} s")
             if waiter.granted.wait(deadline - time.monotonic()):
                 return
             raise self._taken()
