@@ -33,7 +33,6 @@ from flowstone.running.ownership import Cause, life_of, refuse_if_owned
 from flowstone.running.passing import Passing
 from flowstone.running.programs import Programs
 from flowstone.running.recovery import due_runs
-from flowstone.running.reopening import reopening_cut
 from flowstone.running.resolving import fitting, unresolved, word
 from flowstone.running.resuming import passed_gates
 from flowstone.running.steps.child import AskedChild
@@ -221,9 +220,7 @@ class Engine:
 
         Once an undo has begun only the undo goes on. Raises UsageError, NotFound (no such step), RunOwned, Diverged.
         """
-        row = self.store.run(run_id)
-        cut = reopening_cut(row, Ledger(self.store.events(run_id)), step)
-        self._taken[run_id] = self._taking.reopen(row, Cause("retry", who()), cut)
+        self._taken[run_id] = self._taking.reopen(self.store.run(run_id), Cause("retry", who()), step)
         return self._taken[run_id].row
 
     def fork(self, run_id: str, step: str, data: Any = UNCHANGED) -> RunRow:
@@ -235,6 +232,14 @@ class Engine:
         row = self.store.run(run_id)
         data = data if data is UNCHANGED else recorded(self._programs.definition(row.workflow), data)
         return self._forking.fork(row, step, data, user)
+
+    def check_retry(self, run_id: str, step: str | None = None) -> None:
+        """Raise what `retry` would; nothing is written."""
+        self._taking.reopenable(self.store.run(run_id), step)[0].close()
+
+    def check_fork(self, run_id: str, step: str, data: Any = UNCHANGED) -> None:
+        """Raise what `fork` would; nothing is written."""
+        self._forking.prepared(self.store.run(run_id), step, data)
 
     def check(self, run_id: str) -> None:
         """Replay a recorded run against today's code, running and writing nothing. Raises Diverged with the first difference."""
@@ -351,10 +356,9 @@ class Engine:
             return False
         if row.status in (Status.FAILED, Status.CANCELLED):
             try:
-                cut = reopening_cut(row, ledger, None)
-            except UsageError:
+                self._taken[child] = await outside_of_tasks(lambda: self._taking.reopen(row, Cause("retry", who()), None))
+            except UsageError:  # it has undone what it did
                 return False
-            self._taken[child] = await outside_of_tasks(lambda: self._taking.reopen(row, Cause("retry", who()), cut))
         return True
 
     async def drive_child(self, child: str, park_after: int | None, verb: str = "resume") -> tuple[RunRow, Ledger]:
@@ -374,8 +378,8 @@ class Engine:
 
     # code
 
-    def _program(self, row: RunRow, data: Any) -> Program:
-        return self._programs.program(row.workflow, data, where=f"{row.workflow} (the run's recorded one)")
+    def _program(self, row: RunRow, data: Any, whose: str = "the run's recorded one") -> Program:
+        return self._programs.program(row.workflow, data, where=f"{row.workflow} ({whose})")
 
     def _log(self, run_id: str, level: int, message: str) -> None:
         self._output.add(run_id, None, None, "err" if level >= 30 else "out", message + "\n")

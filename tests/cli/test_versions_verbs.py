@@ -217,13 +217,46 @@ def test_what_a_fork_has_copied_it_does_not_undo(shop):
     assert effects(shop)[-1] == "undo reserve"
 
 
-def test_a_fork_that_todays_code_would_not_come_to_is_76_and_makes_nothing(shop):
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+@pytest.mark.parametrize(
+    ("before", "after", "cause"),
+    [
+        ('"reserve", hit', '"keep", hit', '"reserve" was renamed to "keep"'),
+        ("    stock = await", '    await flow.do("look first", hit, "x")\n    stock = await', '"look first" was inserted'),
+    ],
+)
+def test_a_fork_that_todays_code_would_not_come_to_is_76_and_makes_nothing(shop, dry, before, after, cause):
     run = shop.run_id("shop")
-    edit(shop, '"reserve", hit', '"keep", hit')
-    document = refused(shop.flow("fork", run, "--from", "charge card", "--json"), 76, "refused")
+    edit(shop, before, after)
+    document = refused(shop.flow("fork", run, "--from", "charge card", *dry, "--json"), 76, "refused")
     assert document["message"].startswith(f'run {run}: step 1: the journal has "reserve"')
+    assert cause in document["message"]
+    assert "randomness, the clock" not in document["message"].partition("likely cause: ")[2].partition(";")[0]
+    assert cause in shop.flow("check", run, "--json").document["runs"][0]["cause"]
     assert document["hint"] == f"flow check {run}"
     assert shop.flow("runs", "--count").out == "1\n"
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_a_fork_whose_new_input_leads_another_way_is_told_that_it_is_the_input(shop, dry):
+    edit(shop, '    stock = await flow.do("reserve"', '    stock = await flow.do("reserve" if total < 5 else "order"')
+    run = shop.run_id("shop")
+    document = refused(shop.flow("fork", run, "--from", "charge card", "--set", "total=9", *dry, "--json"), 76, "refused")
+    assert "likely cause: the input is another" in document["message"]
+    assert document["hint"] == f"flow fork {run} --from reserve"
+    unfit = refused(shop.flow("fork", run, "--from", "reserve", "--set", "total=x", *dry, "--json"), 65, "bad_data")
+    assert "the fork's" in unfit["message"]
+    assert shop.flow("fork", run, "--from", "reserve", "--set", "total=9", *dry).code == (0 if dry else 8)
+
+
+def test_a_dry_run_of_a_retry_refuses_what_the_retry_would(shop):
+    edit(shop, ", undo=release", "")
+    edit(shop, '"charge card", hit, f"charge {name}"', '"charge card", int, name')
+    run = shop.run_id("shop")
+    assert shop.flow("retry", run, "--dry-run").code == 0
+    edit(shop, '"reserve", hit', '"keep", hit')
+    told = [refused(shop.flow("retry", run, *dry, "--json"), 76, "refused") for dry in ((), ("--dry-run",))]
+    assert told[0] == told[1]
 
 
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])

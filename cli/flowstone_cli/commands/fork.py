@@ -35,14 +35,17 @@ def command(
 
     step = step_key(from_step, events, session.short(row.id))
     given = input_files.read(input, set, set_str, session.arguments, onto=events[0].body()["input"])
-    if dry_run:
-        return _dry_run(session, row, events, step)
     from flowstone.running.forking import UNCHANGED
     from flowstone_cli.acting import Acting, park_after
 
+    data = given.value if given.given else UNCHANGED
+    if dry_run:
+        with Acting(session, "read", quiet=True) as acting:
+            acting.engine.check_fork(row.id, step, data)
+        return _dry_run(session, row, events, step)
     limit = park_after(wait, no_wait)
     with Acting(session, "write") as acting:
-        forked = acting.engine.fork(row.id, step, given.value if given.given else UNCHANGED)
+        forked = acting.engine.fork(row.id, step, data)
         acting.drive(forked.id, "fork", limit)
     return acting.conclude(forked.id, answer=True)
 

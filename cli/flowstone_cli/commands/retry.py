@@ -48,10 +48,13 @@ def _key(session: Session, row: RunRow, step: str | None) -> str | None:
 def _dry_run(session: Session, run: str, step: str | None) -> int:
     from flowstone.journal.ledger import Ledger
     from flowstone.running.reopening import reopening_cut
+    from flowstone_cli.acting import Acting
     from flowstone_cli.render import kept as drawn
 
     row = session.find(run)
     step = _key(session, row, step)
+    with Acting(session, "read", quiet=True) as acting:
+        acting.engine.check_retry(row.id, step)
     events = session.store().events(row.id)
     before, after = Ledger(events), Ledger(events)
     cut = reopening_cut(row, before, step)

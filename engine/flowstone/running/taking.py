@@ -22,6 +22,7 @@ from flowstone.running.body import Body, Program
 from flowstone.running.cancelling import cancelling, is_without_body
 from flowstone.running.ownership import Cause, claim_drafts, claimed
 from flowstone.running.recognition import Difference
+from flowstone.running.reopening import reopening_cut
 from flowstone.running.steps.gate import closing
 from flowstone.running.writer import summary_of
 
@@ -51,6 +52,11 @@ class Taken:
     body: Body | None
     misfit: str | None = None
     """Why the run is cancelled without its body: how code and history disagree."""
+
+    def close(self) -> None:
+        """It is not gone on with."""
+        if self.body is not None:
+            self.body.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +99,24 @@ class Taking:
             drafts.append(cancelling(taken.ledger, without_body=taken.misfit))
         return self._claimed(taken, drafts, verb, cause)
 
-    def reopen(self, row: RunRow, cause: Cause, cut: dict[str, Any]) -> Taken:
-        """Re-open a run that has failed or was cancelled, keeping what the cut keeps. Raises Diverged, TryAgain."""
+    def reopenable(self, row: RunRow, step: str | None) -> tuple[Taken, dict[str, Any]]:
+        """A run that has failed or was cancelled at the frontier of what its cut keeps, and the cut. Writes nothing.
+
+        Raises UsageError, NotFound (no such step), Diverged.
+        """
         events = self.store.events(row.id)
         ledger = Ledger(events)
-        reopened = Draft(Kind.RUN_REOPENED, text="")
+        cut = reopening_cut(row, ledger, step)
         ledger.reopen(cut)
+        return Taken(row, ledger, Index().after(events), self._body(row, ledger)), cut
+
+    def reopen(self, row: RunRow, cause: Cause, step: str | None) -> Taken:
+        """Re-open it. Raises also TryAgain."""
+        taken, cut = self.reopenable(row, step)
+        ledger = taken.ledger
+        reopened = Draft(Kind.RUN_REOPENED, text="")
         steps = sum(operation.is_step for operation in ledger.operations.values())
         text = body_text(by=cause.by, cut=cut, steps=steps, done=ledger.done)
-        taken = Taken(row, ledger, Index().after(events), self._body(row, ledger))
         drafts = [claimed(self.owners.enlist(), row.epoch + 1), reopened._replace(text=text), *self._migrated(taken)]
         return self._claimed(taken, drafts, Verb.REOPEN, cause)
 
@@ -119,8 +134,7 @@ class Taking:
         try:
             taken.row = self._claim(row, drafts, verb, cause, taken)
         except BaseException:
-            if taken.body is not None:
-                taken.body.close()
+            taken.close()
             raise
         for event in self.store.events(row.id, after=taken.ledger.count - 1):
             taken.ledger.apply(event)
@@ -165,15 +179,11 @@ class Taking:
 class Differs(Diverged):
     """Code that replays a journal and asks for something else: the first difference."""
 
-    def __init__(self, run_id: str, difference: Difference) -> None:
+    def __init__(self, run_id: str, difference: Difference, *, cure: str | None = None, hint: str | None = None) -> None:
         super().__init__(
             f"run {run_id}: {difference.sentence}",
-            details=[
-                f"likely cause: {difference.cause}",
-                "undo the edit, or look for randomness, the clock or a set's order in the body",
-                NOTHING_WRITTEN,
-            ],
-            hint=f"flow check {run_id}",
+            details=[f"likely cause: {difference.cause}", cure or UNDO_THE_EDIT, NOTHING_WRITTEN],
+            hint=hint or f"flow check {run_id}",
         )
         self.difference = difference
 
@@ -183,16 +193,15 @@ def replayed_body(
     ledger: Ledger,
     program: Program,
     log: Callable[[str, int, str], None],
-    of: str | None = None,
 ) -> Body:
-    """The body of a run at its frontier. Raises Differs, which names `of` instead if it is given."""
+    """The body of a run at its frontier. Raises Differs."""
     body = Body(run_id, ledger, program, partial(log, run_id))
     try:
         body.replay()
     except Divergence:
         body.close()
         assert body.difference is not None
-        raise Differs(of or run_id, body.difference) from None
+        raise Differs(run_id, body.difference) from None
     return body
 
 
@@ -210,4 +219,5 @@ def with_what_is_kept(details: Sequence[str], ledger: Ledger, run_id: str) -> tu
     return (*(detail for detail in details if detail != NOTHING_WRITTEN), kept)
 
 
+UNDO_THE_EDIT = "undo the edit, or look for randomness, the clock or a set's order in the body"
 NOTHING_WRITTEN = "nothing was run and nothing was written"
