@@ -1,7 +1,8 @@
 """How RUN is written on the command line: an id, the start of one, @last, @failed, @waiting, @running, key:KEY."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count, islice
 from typing import NamedTuple
 
 from flowstone.errors import NotFound, UsageError
@@ -17,6 +18,9 @@ SHORTEST = 3
 """Characters of an id that must at least be given."""
 SHOWN = 10
 """Candidates that an error lists."""
+
+_PAGE = 100
+"""Runs that are read at a time in search of the last one."""
 
 _FORM = re.compile(r"@(?P<which>last|failed|waiting|running)(?:~(?P<back>\d{1,6}))?(?::(?P<workflow>.+))?")
 
@@ -52,11 +56,11 @@ def _by_sign(form: str, reader: Reader) -> RunRow:
         raise UsageError(f"{form} stands for no run", hint="flow help ids")
     back, workflow = match["back"], match["workflow"]
     if match["which"] == "last":
-        found = reader.store.runs(Filter(workflow=workflow), limit=1, offset=int(back or 0))
-        if not found:
+        found = next(islice(_started_by_people(workflow, reader), int(back or 0), None), None)
+        if found is None:
             of = f" of {workflow}" if workflow else ""
             raise NotFound(f"{form}: there are not that many runs{of}", hint="flow runs")
-        return found[0]
+        return found
     candidates = _in_phase(match["which"], workflow, reader)
     if not candidates:
         raise NotFound(f"{form}: no run is {match['which']}" + (f" of {workflow}" if workflow else ""), hint="flow runs")
@@ -67,14 +71,31 @@ def _by_sign(form: str, reader: Reader) -> RunRow:
     return _only(f"{form} stands for {len(candidates)} runs", candidates, reader, f"flow status @{match['which']}~0")
 
 
+def _started_by_people(workflow: str | None, reader: Reader) -> Iterator[RunRow]:
+    """The runs, newest first; child runs only if their workflow is asked for: nobody has started them by name."""
+    for offset in count(0, _PAGE):
+        page = reader.store.runs(Filter(workflow=workflow), limit=_PAGE, offset=offset)
+        yield from (row for row in page if workflow is not None or row.parent_run is None)
+        if len(page) < _PAGE:
+            return
+
+
 def _in_phase(which: str, workflow: str | None, reader: Reader) -> list[RunRow]:
+    """The runs in a phase. Of a parent and its child only the one that is to be dealt with."""
     if which == "failed":
-        return reader.store.runs(Filter(workflow=workflow, status=Status.FAILED))
-    unfinished = reader.store.runs(Filter(workflow=workflow, unfinished=True))
-    if which == "waiting":
-        return [row for row in unfinished if is_waiting(row, reader.life(row))]
-    wanted = {Phase.RUNNING, Phase.RETRYING, Phase.UNDOING}
-    return [row for row in unfinished if phase_of(row, reader.life(row)) in wanted]
+        found = reader.store.runs(Filter(workflow=workflow, status=Status.FAILED))
+    else:
+        found = [row for row in reader.store.runs(Filter(workflow=workflow, unfinished=True)) if _is_in(which, row, reader)]
+    if which == "waiting":  # a parent waits for its child
+        parents = {row.parent_run for row in found}
+        return [row for row in found if row.id not in parents]
+    ids = {row.id for row in found}  # a parent goes on with its child
+    return [row for row in found if row.parent_run not in ids]
+
+
+def _is_in(which: str, row: RunRow, reader: Reader) -> bool:
+    life = reader.life(row)
+    return is_waiting(row, life) if which == "waiting" else phase_of(row, life) in (Phase.RUNNING, Phase.RETRYING, Phase.UNDOING)
 
 
 def _by_key(key: str, reader: Reader) -> RunRow:

@@ -59,3 +59,42 @@ def test_ids_are_short_for_people(project):
     assert f"gated {run}\n" in shown
     assert f"next     flow approve {run[:6]} manager" in shown
     assert run[6:] not in project.terminal("runs").out
+
+
+CHILDREN = """
+from flowstone import Flow, workflow
+
+def broken() -> None:
+    raise ValueError("no")
+
+@workflow
+async def inner(flow: Flow, how: str) -> str:
+    if how == "asks":
+        await flow.approval("manager")
+    if how == "fails":
+        await flow.do("break", broken)
+    return how
+
+@workflow
+async def outer(flow: Flow, how: str = "ends") -> str:
+    return await flow.do("inner", inner, how)
+"""
+
+
+def test_the_last_run_is_the_one_that_was_started_by_name(project):
+    (project.root / "workflows" / "families.py").write_text(CHILDREN)
+    first, second = project.run_id("hello"), project.run_id("outer")
+    assert project.flow("status", "@last", "--json").document["id"] == second
+    assert project.flow("status", "@last~1", "--json").document["id"] == first
+    assert project.flow("status", "@last~2").code == 66
+    assert project.flow("status", "@last:inner", "--json").document["parent"] == second
+
+
+def test_of_a_parent_and_its_child_a_sign_stands_for_the_one_to_be_dealt_with(project):
+    (project.root / "workflows" / "families.py").write_text(CHILDREN)
+    failed = project.run_id("outer", "--set", "how=fails")
+    assert project.flow("status", "@failed", "--json").document["id"] == failed
+    asking = project.run_id("outer", "--set", "how=asks")
+    assert project.flow("status", "@waiting", "--json").document["workflow"] == "inner"
+    assert project.flow("approve", "@waiting").code == 0
+    assert project.flow("status", asking, "--json").document["phase"] == "completed"

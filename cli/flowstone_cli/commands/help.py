@@ -13,7 +13,7 @@ _IDS = """\
 RUN is one of
   k7f2qd9xmc4w     a whole id
   k7f              the start of one, 3 characters or more, if no other starts so
-  @last            the newest run; @last~1 the one before
+  @last            the newest run that is no child run; @last~1 the one before
   @failed          the failed run, @waiting the one that waits, @running the one
                    that runs; of several, exit 66 lists them and @failed~0 is
                    the newest
