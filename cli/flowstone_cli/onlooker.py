@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
+from flowstone.authoring import blocking
+from flowstone.authoring.blocking import BODY
 from flowstone.authoring.loader import Library
 
 HELD = 1.0
@@ -76,18 +78,22 @@ class Onlooker:
             where = self._where(" at ")
             if where:
                 ping.told = True
-                self._tell(
-                    f"{_named(self._running())} holds up everything else{where}: other steps, cancels and timeouts wait; "
-                    "make the step a plain def, which has a thread of its own, or await"
-                )
+                steps = self._running()
+                cure = "make the step a plain def, which has a thread of its own, or await" if steps else "a step may take long"
+                held = f"{_named(steps)} holds up everything else{where}: other steps, cancels and timeouts wait"
+                self._tell(f"{held}; {cure}")
 
     def _where(self, before: str) -> str:
-        """The innermost line of the project that the main thread is at; empty if it is at none."""
-        frame: FrameType | None = sys._current_frames().get(self._main)
-        while frame is not None:
-            if Path(frame.f_code.co_filename).is_relative_to(self._root):
-                return f"{before}{self._short(frame.f_code.co_filename)}:{frame.f_lineno}"
-            frame = frame.f_back
+        """The innermost line of the project that the main thread is at, or a body in its own; empty if they are at none."""
+        frames = sys._current_frames()
+        bodies = [frames.get(one.ident or 0) for one in threading.enumerate() if one.name == BODY]
+        at_work = [frame for frame in bodies if frame is not None and frame.f_code.co_filename != blocking.__file__]
+        for innermost in (frames.get(self._main), *at_work):
+            frame: FrameType | None = innermost
+            while frame is not None:
+                if Path(frame.f_code.co_filename).is_relative_to(self._root):
+                    return f"{before}{self._short(frame.f_code.co_filename)}:{frame.f_lineno}"
+                frame = frame.f_back
         return ""
 
     def _short(self, file: str) -> str:

@@ -215,6 +215,10 @@ class BlockingFlow:
         return self._baton.pass_over(call, site_of_caller())
 
 
+BODY = "body"
+"""The name of the thread that a `def` body has."""
+
+
 class Baton:
     """The hand-over between the thread of a `def` body and the body's loop: just one of them runs at any time."""
 
@@ -236,7 +240,7 @@ class Baton:
                 self._ended = (False, error)
             self._calls.put(None)
 
-        self._thread = threading.Thread(target=body, name="body", daemon=True)
+        self._thread = threading.Thread(target=body, name=BODY, daemon=True)
         self._thread.start()
         while (call := self._calls.get()) is not None:
             self._replies.put(await self._carried_out(call, flow))
