@@ -88,11 +88,21 @@ class Session:
             from flowstone.storage.sqlite.store import SqliteStore
 
             if mode != "read" and not self.options.unsafe_fs:
-                from flowstone.storage.sqlite.diagnosis import refuse_network
+                from flowstone.storage.sqlite.diagnosis import refuse_network, refuse_open_folder
 
                 refuse_network(self.settings.db)
+                refuse_open_folder(self.settings.db)
             self._store = SqliteStore(self.settings.db, self.clock, mode=mode, notice=lambda text: self.notify(text))
+            if mode != "read":
+                self._warn_if_open()
         return self._store
+
+    def _warn_if_open(self) -> None:
+        from flowstone.storage.sqlite.diagnosis import open_to_others
+
+        found = open_to_others(self.settings.db)
+        if found is not None:
+            self.say(f"warning: {found.message}: {found.hint}")
 
     @property
     def is_fresh(self) -> bool:

@@ -61,6 +61,43 @@ def test_whatever_the_umask_all_that_we_write_is_private(flow: Flow, root: Path)
         assert mode == (0o700 if path.is_dir() else 0o600), f"{path}: {mode:o}"
 
 
+def test_where_every_user_could_replace_the_database_nothing_is_written(flow: Flow, root: Path, tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    db = str(shared / "flow.db")
+    shared.chmod(0o777)
+    for words in (("run", "three"), ("worker", "--once")):
+        refused = flow(*words, "--db", db)
+        assert (refused.code, refused.out, list(shared.iterdir())) == (74, "", [])
+        assert f"every user may write to {shared}, and so replace flow.db" in refused.err
+        assert f"try: chmod o-w {shared}" in refused.err
+    assert flow("run", "three", "--db", db, "--unsafe-fs").code == 0
+    assert flow("runs", "--db", db).code == 0
+    assert any(one["check"] == "rights" and one["grade"] == "failed" for one in checks(flow, db))
+    shared.chmod(0o1777)
+    assert flow("run", "three", "--db", db).code == 0
+    shared.chmod(0o700)
+    assert flow("run", "three", "--db", db).code == 0
+
+
+def checks(flow: Flow, db: str) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = json.loads(flow("doctor", "--json", "--db", db).out)["checks"]
+    return found
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
+def test_a_database_that_others_may_read_is_told_where_it_is_written(flow: Flow, root: Path, mode: int) -> None:
+    flow("run", "three")
+    db = judge.database(root)
+    db.chmod(mode)
+    written = flow("run", "three")
+    assert written.code == 0
+    assert f"warning: {db} is open to other users (mode {mode:04o}): chmod 600 {db}" in written.err
+    assert "open to other users" not in flow("status", "@last").err
+    db.chmod(0o600)
+    assert "open to other users" not in flow("run", "three").err
+
+
 @pytest.mark.parametrize("name", [".flow/flow.db-lock", ".flow/flow.db-unfinished", ".flow/index.json", "export.json", "copy.db"])
 def test_a_link_in_our_way_is_never_written_through(flow: Flow, root: Path, tmp_path: Path, name: str) -> None:
     victim = tmp_path / "victim"

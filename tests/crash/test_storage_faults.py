@@ -1,10 +1,12 @@
 """Disks and files that are not as they should be, met by whole commands: said in a sentence, and what was recorded stays."""
 
+import fcntl
 import os
 import shutil
 import signal
 import sqlite3
 import subprocess
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
@@ -135,6 +137,22 @@ def test_on_a_disk_that_is_full_from_the_start_no_run_is_made(warm: Warm, root: 
     assert {path.name for path in small_disk.iterdir()} <= {"ballast", "flow.db-lock"}
     filled.unlink()
     assert warm.flow(root, "--db", str(small_disk / "flow.db"), "run", "small").code == 0
+
+
+# another one writes (row 57)
+
+
+def test_a_command_that_waits_for_another_writer_says_so_and_goes_on(warm: Warm, root: Path) -> None:
+    warm.flow(root, "run", "small")
+    with judge.database(root).with_name("flow.db-lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        command = warm.start(root, "run", "small")
+        deadline = time.monotonic() + 9
+        while "is locked by process" not in command.told():
+            assert time.monotonic() < deadline
+            signal.sigtimedwait([], 0.02)
+        assert "waiting for it since 2 s" in command.told()
+    assert command.wait()[:2] == (0, '"a"\n')
 
 
 # the file is gone, or another one (row 67)

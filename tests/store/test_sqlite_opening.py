@@ -1,6 +1,7 @@
 """Opening database files, and refusing what is none of ours."""
 
 import os
+import pwd
 import shutil
 import sqlite3
 import stat
@@ -11,6 +12,7 @@ import pytest
 
 from flowstone.errors import NotAllowed, NotFound, StorageFailed
 from flowstone.ports import Filter
+from flowstone.storage.sqlite.failures import whose_is
 from flowstone.storage.sqlite.opening import Mode, connect
 from flowstone.storage.sqlite.paths import beside
 from flowstone.storage.sqlite.store import SqliteStore
@@ -295,9 +297,17 @@ def test_newer_rows_beside_a_file_in_a_read_only_folder_are_explained(tmp_path: 
 def test_files_without_permission_are_told_apart(path: Path, answer: Answer) -> None:
     made(path)
     path.chmod(0o400)
-    assert answer(READS, path, "write", prefix=beyond_permissions()).startswith("not_allowed ")
+    owner = f"{path} belongs to {pwd.getpwuid(path.stat().st_uid).pw_name}"
+    read_only = answer(READS, path, "write", prefix=beyond_permissions())
+    assert read_only.startswith("not_allowed ")
+    assert owner in read_only
     path.chmod(0)
-    assert "may not be read by this user" in answer(READS, path, "read", prefix=beyond_permissions())
+    assert f"may not be read by this user: {owner}" in answer(READS, path, "read", prefix=beyond_permissions())
+
+
+def test_whose_a_path_is_that_cannot_even_be_seen(tmp_path: Path) -> None:
+    missing = tmp_path / "no" / "such" / "flow.db"
+    assert whose_is(missing) == f"{tmp_path} belongs to {pwd.getpwuid(tmp_path.stat().st_uid).pw_name}"
 
 
 LOADED = """

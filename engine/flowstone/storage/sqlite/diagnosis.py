@@ -6,6 +6,7 @@ import sqlite3
 import stat
 from contextlib import closing
 from pathlib import Path
+from shlex import quote
 from typing import Literal, NamedTuple
 
 from flowstone.errors import FlowError, StorageFailed
@@ -99,6 +100,35 @@ def refuse_network(path: Path) -> None:
         raise refusal
 
 
+def refuse_open_folder(path: Path) -> None:
+    """Raise StorageFailed if every user may put another file in the place of the database at `path`."""
+    refusal = _open_folder(path)
+    if refusal is not None:
+        raise refusal
+
+
+def _open_folder(path: Path) -> StorageFailed | None:
+    try:
+        mode = path.resolve().parent.stat().st_mode
+    except OSError:
+        return None  # it is made, for its owner alone, or that is told where the database is opened
+    if not mode & stat.S_IWOTH or mode & stat.S_ISVTX:
+        return None
+    folder = path.resolve().parent
+    return StorageFailed(
+        f"every user may write to {folder}, and so replace {path.name}",
+        hint=f"chmod o-w {quote(str(folder))}, or take the risk with --unsafe-fs",
+    )
+
+
+def open_to_others(path: Path) -> Finding | None:
+    """The warning for a database that other users may read or write."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if not mode & 0o077:
+        return None
+    return Finding("rights", "warning", f"{path} is open to other users (mode {mode:04o})", f"chmod 600 {quote(str(path))}")
+
+
 def disk(free: int) -> Finding:
     """Whether there is room."""
     if free < _ROOM_TO_WORK:
@@ -124,13 +154,16 @@ def _kind_of(folder: Path) -> str | None:
 
 
 def _rights(path: Path) -> list[Finding]:
-    found, mode = path.stat(), stat.S_IMODE(path.stat().st_mode)
+    found = path.stat()
     if found.st_uid != os.getuid():
         return [Finding("rights", "warning", f"{path} belongs to another user (uid {found.st_uid})", f"ls -l {path}")]
     if not os.access(path, os.R_OK | os.W_OK):
         return [Finding("rights", "failed", f"{path} may not be read and written by this user", f"chmod 600 {path}")]
-    if mode & 0o077:
-        return [Finding("rights", "warning", f"{path} is open to other users (mode {mode:04o})", f"chmod 600 {path}")]
+    refusal, others = _open_folder(path), open_to_others(path)
+    if refusal is not None:
+        return [Finding("rights", "failed", refusal.message, refusal.hint)]
+    if others is not None:
+        return [others]
     return [Finding("rights", "ok", f"{path} is for its owner alone")]
 
 

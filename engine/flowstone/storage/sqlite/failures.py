@@ -1,6 +1,7 @@
 """Turns what SQLite and the system report into errors of ours: a plain sentence and a hint. Knows which of them end a store."""
 
 import errno
+import pwd
 import sqlite3
 from pathlib import Path
 from shlex import quote
@@ -57,7 +58,23 @@ def making_in_words(error: OSError, path: Path) -> FlowError:
 
 def system_in_words(error: OSError, path: object) -> StorageFailed:
     """The error of ours for one of the system's about `path`."""
-    return StorageFailed(f"{path} cannot be used: {error.strerror or error}", hint=f"ls -ld {quote(str(path))}")
+    whose = f" ({whose_is(path)})" if isinstance(error, PermissionError) else ""
+    return StorageFailed(f"{path} cannot be used: {error.strerror or error}{whose}", hint=f"ls -ld {quote(str(path))}")
+
+
+def whose_is(path: object) -> str:
+    """To whom a file belongs, or the nearest folder above one that is not there or not to be seen: `/srv belongs to root`."""
+    for one in (Path(str(path)), *Path(str(path)).parents):
+        try:
+            owner = one.stat().st_uid
+        except OSError:
+            continue
+        try:
+            name = pwd.getpwuid(owner).pw_name
+        except KeyError:
+            name = f"uid {owner}"
+        return f"{one} belongs to {name}"
+    return "nobody knows to whom it belongs"
 
 
 def _kind(error: sqlite3.Error) -> int:

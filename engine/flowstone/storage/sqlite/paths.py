@@ -6,7 +6,7 @@ from pathlib import Path
 from shlex import quote
 
 from flowstone.errors import NotAllowed, NotFound, StorageFailed
-from flowstone.storage.sqlite.failures import system_in_words
+from flowstone.storage.sqlite.failures import system_in_words, whose_is
 
 PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
@@ -57,9 +57,9 @@ def refuse_unusable(path: Path, *, writing: bool) -> None:
     if found.st_size == 0:
         raise NotFound(f"{path} is empty: it holds no runs", hint="flow run NAME")
     if not os.access(path, os.R_OK):
-        raise StorageFailed(f"{path} may not be read by this user", hint=f"ls -l {quote(str(path))}")
+        raise StorageFailed(f"{path} may not be read by this user: {whose_is(path)}", hint=f"ls -l {quote(str(path))}")
     if writing and not os.access(path, os.W_OK):
-        raise NotAllowed(f"{path} is read-only for this user", hint=f"ls -l {quote(str(path))}")
+        raise NotAllowed(f"{path} is read-only for this user: {whose_is(path)}", hint=f"ls -l {quote(str(path))}")
 
 
 def make_folder(folder: Path) -> None:
