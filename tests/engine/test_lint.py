@@ -138,6 +138,9 @@ TRUE = {
     "done, pending = await asyncio.wait(order)\nfor t in done: pass": Habit.SET,
     "{await flow.do(x, charge) for x in TAGS}": Habit.SET,
     "await charge(order)": Habit.DIRECT,
+    "try: order()\nexcept: pass": Habit.SWALLOW,
+    "try: order()\nexcept BaseException as error: order(error)": Habit.SWALLOW,
+    "try: order()\nexcept (ValueError, BaseException): pass": Habit.SWALLOW,
     "global TAGS": Habit.GLOBAL,
 }
 
@@ -196,6 +199,10 @@ FALSE = [
     "random = order\nrandom.choice(1)",
     "def open(x): return x\nopen(1)",
     "for time in order: time.time()",
+    "try: order()\nexcept Exception: pass",
+    "try: order()\nexcept: order(); raise",
+    "try: order()\nexcept BaseException:\n    if order: raise",
+    "try: order()\nfinally: order()",
     "class Local:\n    def open(self): return time.time()",
 ]
 

@@ -21,6 +21,7 @@ from flowstone.journal.lint_names import (
     SEEDED,
     Habit,
 )
+from flowstone.journal.lint_scopes import FileNames, annotated_as, bindings, inside, parameters_of
 from flowstone.journal.plan_calls import Function, last_part, text
 from flowstone.journal.versions import definitions, first_line
 
@@ -61,48 +62,14 @@ _NO_FUNCTION = next(one for one in ast.walk(ast.parse("def module(): ...")) if i
 
 
 class _Module:
-    """A file: what its names stand for, and its functions."""
+    """A file: its names, its functions, and which of its variables are sets and paths."""
 
     def __init__(self, tree: ast.Module) -> None:
-        self.full: dict[str, str | None] = {}
-        """Imported names by what they stand for; None for what is the file's own."""
-        self.functions = {node.name: node for node in tree.body if isinstance(node, Function)}
-        for node in ast.walk(tree):
-            match node:
-                case ast.Import(names=aliases):
-                    for one in aliases:
-                        top = one.name.partition(".")[0]
-                        self.full[one.asname or top] = one.name if one.asname else top
-                case ast.ImportFrom(module=module, names=aliases, level=level):
-                    self.full.update({one.asname or one.name: None if level else f"{module}.{one.name}" for one in aliases})
-        values: dict[str, list[ast.expr | None]] = {}
-        for node in tree.body:
-            for name, value in _bindings(node):
-                self.full[name] = self._stands_for(value)
-                values.setdefault(name, []).append(value)
-        self.full.update(dict.fromkeys(self.functions))
+        self.names = FileNames(tree)
+        self.functions = self.names.functions
         reader = _Reader(self, _Frame(_NO_FUNCTION, {}, frozenset(), frozenset(), frozenset()))
-        reader.learn(values)
+        reader.learn(self.names.values)
         self.sets, self.paths = reader.sets, reader.paths
-
-    def _stands_for(self, value: ast.expr | None) -> str | None:
-        """Of a variable of the module: `now = datetime.now`, `client = httpx.Client()`."""
-        if isinstance(value, ast.Call):
-            made = self.named(value.func, frozenset())
-            module = None if made is None else next((one for one in MODULES if made.startswith(one + ".")), None)
-            return None if made in SEEDED and isinstance(value, ast.Call) and value.args else module
-        return None if value is None else self.named(value, frozenset())
-
-    def named(self, node: ast.expr, bound: frozenset[str]) -> str | None:
-        """The full name of `a.b.c`; None for what is bound by the function around, or by the file."""
-        parts: list[str] = []
-        while isinstance(node, ast.Attribute):
-            parts.append(node.attr)
-            node = node.value
-        if not isinstance(node, ast.Name) or node.id in bound:
-            return None
-        root = self.full.get(node.id, f"builtins.{node.id}")
-        return None if root is None else ".".join([root, *reversed(parts)])
 
     def read(self, body: Function) -> Iterator[Doubt]:
         """The doubts about a body, and about what it calls in this file."""
@@ -147,20 +114,20 @@ class _Reader:
     def doubts(self) -> Iterator[Doubt]:
         """All in the function's own code."""
         function, frame = self.frame.function, self.frame
-        inside = [*_inside(function.body)]
-        own = {one.name: one for one in inside if isinstance(one, Function)}
+        nodes = [*inside(function.body)]
+        own = {one.name: one for one in nodes if isinstance(one, Function)}
         values: dict[str, list[ast.expr | None]] = {}
-        for node in inside:
-            for name, value in _bindings(node):
+        for node in nodes:
+            for name, value in bindings(node):
                 values.setdefault(name, []).append(value)
-        parameters = _parameters(function)
+        parameters = parameters_of(function)
         here = parameters.keys() | values.keys()
         self.functions = {name: one for name, one in frame.functions.items() if name not in here} | own
         self.bound = frame.bound | here | own.keys()
-        self.sets = (frame.sets - here) | {name for name, one in parameters.items() if _annotated_as(one, _SETS)}
-        self.paths = (frame.paths - here) | {name for name, one in parameters.items() if _annotated_as(one, _PATHS)}
+        self.sets = (frame.sets - here) | {name for name, one in parameters.items() if annotated_as(one, _SETS)}
+        self.paths = (frame.paths - here) | {name for name, one in parameters.items() if annotated_as(one, _PATHS)}
         self.learn({name: all_of for name, all_of in values.items() if name not in parameters})
-        for node in inside:
+        for node in nodes:
             yield from self._doubts(node)
 
     def learn(self, values: Mapping[str, list[ast.expr | None]]) -> None:
@@ -176,7 +143,7 @@ class _Reader:
             case ast.Call():
                 yield from self._call(node)
             case ast.Attribute() | ast.Name():
-                habit = READ.get(self.module.named(node, self.bound) or "")
+                habit = READ.get(self._full_name(node) or "")
                 if habit is not None:
                     yield _doubt(node, text(node), habit)
             case ast.For(iter=iterated) | ast.AsyncFor(iter=iterated):
@@ -191,6 +158,8 @@ class _Reader:
                 yield from self._over(value)
             case ast.Set(elts=elements):
                 self._unordered.update(map(id, elements))
+            case ast.ExceptHandler(type=kind, body=body) if _is_everything(kind) and not _raises(body):
+                yield _doubt(node, "except:" if kind is None else f"except {text(kind)}:", Habit.SWALLOW)
             case ast.Global(names=names):
                 yield _doubt(node, f"global {', '.join(names)}", Habit.GLOBAL)
 
@@ -229,7 +198,7 @@ class _Reader:
             func.attr in OF_PATHS_ALONE or (func.attr in OF_PATHS and self._is_path(func.value))
         ):
             return Habit.FILE
-        full = self.module.named(func, self.bound)
+        full = self._full_name(func)
         if full is None or full.endswith(("Error", "Exception", "Warning")) or (full in SEEDED and given):
             return None
         if full in FIRST_ARGUMENTS:
@@ -242,6 +211,9 @@ class _Reader:
         if module == "builtins":
             return BUILTINS.get(builtin)
         return next((MODULES[one] for one in _prefixes(full) if one in MODULES), None)
+
+    def _full_name(self, node: ast.expr) -> str | None:
+        return self.module.names.full_name(node, self.bound)
 
     def _over(self, node: ast.expr) -> Iterator[Doubt]:
         """Something goes over it in its order."""
@@ -257,11 +229,11 @@ class _Reader:
             case ast.SetComp():
                 return True
             case ast.Subscript(value=ast.Await(value=ast.Call(func=func))):
-                return self.module.named(func, self.bound) == "asyncio.wait"  # (done, pending)
+                return self._full_name(func) == "asyncio.wait"  # (done, pending)
             case ast.Name(id=name):
                 return name in self.sets
             case ast.Call(func=ast.Name(id="set" | "frozenset" as name)):
-                return name not in self.bound and self.module.full.get(name, "") == ""
+                return name not in self.bound and self.module.names.is_builtin(name)
             case ast.Call(func=ast.Attribute(value=base, attr=method)):
                 return method in _SET_METHODS and self._is_set(base)
             case ast.BinOp(left=left, op=ast.BitOr() | ast.BitAnd() | ast.Sub() | ast.BitXor(), right=right):
@@ -274,10 +246,10 @@ class _Reader:
             match node:
                 case ast.Name(id=name):
                     return name in self.paths
-                case ast.Call(func=ast.Attribute(value=base)) if self.module.named(node.func, self.bound) != "pathlib.Path":
+                case ast.Call(func=ast.Attribute(value=base)) if self._full_name(node.func) != "pathlib.Path":
                     node = base
                 case ast.Call(func=func):
-                    return self.module.named(func, self.bound) == "pathlib.Path"
+                    return self._full_name(func) == "pathlib.Path"
                 case ast.BinOp(left=left, op=ast.Div()):
                     node = left
                 case ast.Attribute(value=base, attr="parent"):
@@ -289,74 +261,20 @@ class _Reader:
 _SETS = frozenset({"set", "frozenset", "Set", "AbstractSet", "FrozenSet"})
 _PATHS = frozenset({"Path"})
 _SET_METHODS = frozenset({"union", "intersection", "difference", "symmetric_difference", "copy"})
-_STEP_VERBS = frozenset({"do", "map", "collect"})
-
-
-def _inside(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """Every node of a function's own code, in the order of the source: not of the functions in it, nor what it gives to steps."""
-    stack = [*reversed([*body])]
-    while stack:
-        node = stack.pop()
-        yield node
-        children: list[ast.AST]
-        match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                children = [*node.decorator_list, *node.args.defaults, *(one for one in node.args.kw_defaults if one is not None)]
-            case ast.Call(func=ast.Attribute(attr=verb), args=[_, given, *_]) if verb in _STEP_VERBS and isinstance(
-                given, ast.Name | ast.Attribute | ast.Lambda
-            ):
-                kept = [one for one in node.keywords if one.arg not in ("undo", "on_error")]
-                children = [node.func, *(one for one in node.args if one is not given), *kept]
-            case ast.AnnAssign():
-                children = [one for one in (node.target, node.value) if one is not None]
-            case _:
-                children = [*ast.iter_child_nodes(node)]
-        stack += reversed(children)
-
-
-def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
-    """The names that a node binds right here, with their values; None for a value that is not known."""
-    match node:
-        case ast.Assign(targets=targets, value=value):
-            for target in targets:
-                if isinstance(target, ast.Name):
-                    yield target.id, value
-                elif isinstance(target, ast.Tuple) and all(isinstance(one, ast.Name) for one in target.elts):
-                    for place, one in enumerate(target.elts):
-                        yield one.id, ast.Subscript(value, ast.Constant(place))  # type: ignore[attr-defined]
-                else:
-                    yield from ((name, None) for name in _stored(target))
-        case ast.AnnAssign(target=ast.Name(id=name), value=value) if value is not None:
-            yield name, value
-        case ast.NamedExpr(target=ast.Name(id=name), value=value):
-            yield name, value
-        case ast.For(target=target) | ast.AsyncFor(target=target) | ast.comprehension(target=target):
-            yield from ((name, None) for name in _stored(target))
-        case ast.withitem(optional_vars=target) if target is not None:
-            yield from ((name, None) for name in _stored(target))
-        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-            yield name, None
-        case ast.ClassDef(name=name):
-            yield name, None
-        case ast.Lambda(args=arguments):
-            yield from ((one.arg, None) for one in ast.walk(arguments) if isinstance(one, ast.arg))
-
-
-def _stored(target: ast.AST) -> list[str]:
-    return [one.id for one in ast.walk(target) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
-
-
-def _parameters(function: Function) -> dict[str, ast.expr | None]:
-    return {one.arg: one.annotation for one in ast.walk(function.args) if isinstance(one, ast.arg)}
-
-
-def _annotated_as(annotation: ast.expr | None, names: frozenset[str]) -> bool:
-    named = annotation.value if isinstance(annotation, ast.Subscript) else annotation
-    return named is not None and last_part(named) in names
 
 
 def _awaits(node: ast.AST) -> bool:
     return any(isinstance(one, ast.Await) for one in ast.walk(node))
+
+
+def _is_everything(kind: ast.expr | None) -> bool:
+    """Whether an `except` of that class catches what is no Exception."""
+    kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
+    return any(one is None or last_part(one) == "BaseException" for one in kinds)
+
+
+def _raises(body: Iterable[ast.AST]) -> bool:
+    return any(isinstance(one, ast.Raise) for one in inside(body))
 
 
 def _is_keys(node: ast.expr) -> bool:

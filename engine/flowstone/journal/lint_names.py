@@ -24,6 +24,10 @@ class Habit(Enum):
     PERSON = ("waits for somebody at the keyboard", 'flow.approval("reason", schema=...)')
     SET = ("goes over a set, whose order differs from process to process", "sorted(...), or a list instead")
     DIRECT = ("calls a step as a function: it is not recorded, and runs at every replay", 'flow.do("name", {name}, ...)')
+    SWALLOW = (
+        "catches the cancel of the run and the end of a pass as well, and goes on",
+        "except Exception, or raise again",
+    )
     GLOBAL = ("changes a variable of the module, which no replay brings back", 'flow.set_state("name", value), or return it')
 
     def __init__(self, said: str, cure: str) -> None:
