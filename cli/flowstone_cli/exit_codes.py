@@ -40,7 +40,7 @@ TABLE: tuple[tuple[int, str, str], ...] = (
     (NOT_FOUND, "not found", "no such run, step, gate, workflow or file; several candidates"),
     (CANNOT_LOAD, "cannot load", "a workflow's file cannot be imported"),
     (INTERNAL, "internal", "our bug; the trace is in .flow/crash-*.log"),
-    (CANNOT_CREATE, "cannot create", "a file that was named for output cannot be made, or is there already"),
+    (CANNOT_CREATE, "cannot create", "a file for output cannot be made, or is there already"),
     (STORAGE, "storage", "database, disk or output failed; what was recorded is intact"),
     (TRY_AGAIN, "try again", "locked, owned by another process, or already answered"),
     (REFUSED, "refused", "recorded history and code disagree; the run is untouched"),

@@ -88,7 +88,7 @@ M4 = """\
 order_fulfilment k7f2qd   event 15 of 0..31   +0.46s   running
 0 ────────────────────────●────────────────────────── 31   quotes[0] succeeded
 validate · reserve_stock ✗✓ · fraud_check · quotes ▲ · approve: manager · …
-2026-11-27 09:00:00Z, 5 of 6 steps settled, then quotes[1] succeeded
+2026-11-27 09:00:00Z, 5 of 6 settled, then quotes[1] succeeded
 """
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from flowstone_cli import json_text
 from flowstone_cli.clean import cells, left, one_line
+from flowstone_cli.render import spoken
 from flowstone_cli.render.text import INDENT, line, tsv, value_text
 from flowstone_cli.terminal import Stream
 
@@ -19,8 +20,9 @@ Change = dict[str, Any]
 
 def people(document: dict[str, Any], stream: Stream) -> str:
     """The two points, then a line per change; neighbours that change alike in places of a list are one line."""
+    gap = ", " if stream.spoken else "   "
     made = "".join(
-        line(stream, left(name, INDENT), f"{document[name]['run']}   event {document[name]['event']}") for name in "ab"
+        line(stream, f"{name}: " if stream.spoken else left(name, INDENT), gap.join(_point(document[name]))) for name in "ab"
     )
     return made + ("\n" if document["changes"] else "") + changed(document["changes"], stream)
 
@@ -30,9 +32,15 @@ def changed(found: Iterable[Change], stream: Stream) -> str:
     changes = list(_folded(found))
     if not changes:
         return line(stream, "nothing differs")
+    if stream.spoken:
+        return spoken.changes(changes, lambda value: value_text(json_text.compact(value), stream), stream)
     width = min(_WIDEST, max(cells(one_line(change["path"])) for change in changes))
     arrow = stream.glyph("→")
     return "".join(_line(change, width, arrow, stream) for change in changes)
+
+
+def _point(point: dict[str, Any]) -> tuple[str, str]:
+    return point["run"], f"event {point['event']}"
 
 
 def piped(document: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from flowstone.storage.sqlite.diagnosis import Finding
 from flowstone_cli.clean import clean, left
-from flowstone_cli.render.text import line, tsv, wrap
+from flowstone_cli.render.text import line, told, tsv, wrap
 from flowstone_cli.terminal import Stream
 
 _SIGNS = {"ok": "succeeded", "note": "planned", "warning": "waiting", "failed": "failed"}
@@ -13,8 +13,11 @@ _CHECK = 13
 def people(one: Finding, stream: Stream) -> str:
     """The sentence, wrapped, and the command under it."""
     sign = _SIGNS[one.grade]
+    if stream.spoken:
+        said = told(stream, clean(f"{one.check}: {one.grade}. {one.message}").replace("\n", "; "), indent="")
+        return said + (told(stream, f"try: {clean(one.hint)}", indent="") if one.hint is not None else "")
     first, *more = wrap(clean(one.message).replace("\n", "; ").replace("\t", " "), max(8, stream.width - 2 - _CHECK))
-    made = line(stream, (one.grade if stream.spoken else stream.glyph(sign), sign), " " + left(one.check, _CHECK), first)
+    made = line(stream, (stream.glyph(sign), sign), " " + left(one.check, _CHECK), first)
     made += "".join(line(stream, " " * (2 + _CHECK), piece) for piece in more)
     if one.hint is not None:
         for piece in wrap(f"try: {clean(one.hint)}", max(8, stream.width - 2 - _CHECK)):

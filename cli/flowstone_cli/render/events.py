@@ -8,6 +8,7 @@ from flowstone.journal.labels import label_of
 from flowstone.journal.words import took_words
 from flowstone_cli import json_text
 from flowstone_cli.clean import left, right
+from flowstone_cli.render import spoken
 from flowstone_cli.render.text import line, tsv
 from flowstone_cli.terminal import Stream
 
@@ -26,6 +27,10 @@ def people(events: Sequence[Event], stream: Stream) -> str:
         since = "+" + took_words(event.at - events[0].at)
         start = f"{right(str(event.n), digits)}  {right(since, 8)}  {left(event.kind, kinds)}  "
         body = "" if event.text == "{}" else json_text.safe(event.text[:MOST])
+        if stream.spoken:
+            after = spoken.duration(event.at - events[0].at)
+            made.append(line(stream, f"{event.n}: {event.kind}{f' of {step}' if step else ''}, after {after}. ", body))
+            continue
         made.append(line(stream, start, f"{step}  " if step else "", (body, "quiet")))
     return "".join(made)
 

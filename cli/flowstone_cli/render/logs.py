@@ -73,6 +73,8 @@ class People:
         """The lines as text. They are not cut: what a step said is to be read to the end."""
         names = [fit(_name(line), WIDEST_NAME, self._stream.glyph("…")) for line in lines]
         self._width = max([self._width, *map(cells, names)])
+        if self._stream.spoken:
+            return "".join(f"{_name(line) or 'the body'}: {clean(line.text.rpartition(chr(13))[2])}\n" for line in lines)
         bar = self._stream.paint(self._stream.glyph("│"), "quiet")
         made = []
         for name, line in zip(names, lines, strict=True):

@@ -7,9 +7,9 @@ from flowstone.journal.labels import label_of
 from flowstone.journal.notes import cancel_note, refused_note, said_note
 from flowstone.journal.phase import Phase
 from flowstone.journal.waits import PERSON, WORD, Wait, expired
-from flowstone.journal.words import due_words, took_words
 from flowstone_cli.clean import cells, fit, left, one_line
 from flowstone_cli.render import schema as schema_words
+from flowstone_cli.render import spoken
 from flowstone_cli.render.text import Part, count, field, instant_words, line
 from flowstone_cli.terminal import Stream
 from flowstone_cli.view import RunView
@@ -17,13 +17,15 @@ from flowstone_cli.view import RunView
 
 def block(view: RunView, stream: Stream) -> str:
     """The block that acting commands end with, on stderr."""
-    return headline(view, stream, view.id, facts(view)) + details(view, stream) + next_lines(view, stream)
+    return headline(view, stream, view.id, facts(view, stream)) + details(view, stream) + next_lines(view, stream)
 
 
 def headline(view: RunView, stream: Stream, run_id: str, said: str) -> str:
     """`✗ failed   deploy k7f2qd   …`; over several lines where the window is too narrow for one."""
     phase = view.phase.value
-    start = phase if stream.spoken else f"{stream.glyph(phase)} {left(phase, 7)}"
+    if stream.spoken:
+        return spoken.sentence(f"{phase}: {view.row.workflow} {run_id}" + (f", {said}." if said else "."), stream)
+    start = f"{stream.glyph(phase)} {left(phase, 7)}"
     workflow, width = one_line(view.row.workflow), stream.width
     signed: Part = (start, phase)
     if not stream.terminal or cells(f"{start}  {workflow} {run_id}   ") + min(cells(one_line(said)), 24) <= width:
@@ -33,16 +35,16 @@ def headline(view: RunView, stream: Stream, run_id: str, said: str) -> str:
     return made + (line(stream, f"  {said}") if said else "")
 
 
-def facts(view: RunView) -> str:
+def facts(view: RunView, stream: Stream) -> str:
     """What the headline says beside the phase."""
     done = f"{count(view.steps_done, 'step')} done"
     match view.phase:
         case Phase.COMPLETED:
-            return f"{took_words(view.took)}, {done}"
+            return f"{spoken.lasted(stream, view.took)}, {done}"
         case Phase.CANCELLED:
-            return f"{took_words(view.took)}, {done}"
+            return f"{spoken.lasted(stream, view.took)}, {done}"
         case Phase.FAILED:
-            return _where_failed(view)
+            return _where_failed(view, stream)
         case Phase.INTERRUPTED:
             return view.whose_process()
         case Phase.RUNNING | Phase.UNDOING:
@@ -51,7 +53,7 @@ def facts(view: RunView) -> str:
     return done
 
 
-def _where_failed(view: RunView) -> str:
+def _where_failed(view: RunView, stream: Stream) -> str:
     error = view.ledger.error or {}
     if error.get("undo"):
         return "failed, and undo failed" + (f", at {label_of(error['step'])}" if error.get("step") else "")
@@ -63,7 +65,7 @@ def _where_failed(view: RunView) -> str:
     site = error.get("site") or (operation.opened.get("site") if operation is not None else None)
     if site:
         parts.append(str(site))
-    return ", ".join(parts) or took_words(view.took)
+    return ", ".join(parts) or spoken.lasted(stream, view.took)
 
 
 def details(view: RunView, stream: Stream) -> str:
@@ -130,7 +132,7 @@ def _wait(wait: Wait, view: RunView, stream: Stream) -> str:
     match wait["kind"]:
         case "approval" | "suspend" if wait["step"] is not None:
             verb = "approve" if wait["kind"] == "approval" else "suspend"
-            made = line(stream, "  " + left("gate", 9), left(f"{verb}: {wait['reason']}", 25), _deadline(wait, view.now))
+            made = _pair(stream, "gate", f"{verb}: {wait['reason']}", _deadline(wait, view.now, stream))
             if said := said_note(view.ledger, wait["step"]):
                 made = line(stream, "  " + left("gate", 9), f"{verb}: {wait['reason']}")
                 return made + field(stream, "answer", said, whole=True)
@@ -149,10 +151,10 @@ def _wait(wait: Wait, view: RunView, stream: Stream) -> str:
         case "function":
             return field(stream, "missing", f"the function {wait['reason']}; put it back, then resume", whole=True)
         case "sleep" | "retry":
-            due = f"{due_words(wait['wake_at'] - view.now)} ({instant_words(wait['wake_at'])})"
+            due = f"due {spoken.due(stream, wait['wake_at'] - view.now)} ({instant_words(wait['wake_at'])})"
             name = label_of(wait["step"])
             words = name if wait["kind"] == "sleep" else f"{name}, attempt {wait['round']}"
-            return line(stream, "  " + left("timer", 9), left(words, 25), f" due {due}")
+            return _pair(stream, "timer", words, due)
     said = said_note(view.ledger, wait["step"])
     if wait["kind"] == "resolve" and not said:
         name = label_of(wait["step"])
@@ -172,11 +174,18 @@ def _who_may_answer(wait: Wait, view: RunView) -> str:
     return "; ".join(part for part in said if part)
 
 
-def _deadline(wait: Wait, now: int) -> str:
+def _pair(stream: Stream, label: str, name: str, said: str) -> str:
+    """A labelled line of a name and what is said of it, in columns."""
+    if stream.spoken:
+        return field(stream, label, f"{name}, {said}" if said else name)
+    return line(stream, "  " + left(label, 9), left(name, 25), f" {said}" if said else "")
+
+
+def _deadline(wait: Wait, now: int, stream: Stream) -> str:
     if wait["deadline"] is None:
         return ""
     word = "expired" if expired(wait, now) else "expires"
-    return f" {word} {due_words(wait['deadline'] - now)} ({instant_words(wait['deadline'], seconds=False)})"
+    return f"{word} {spoken.due(stream, wait['deadline'] - now)} ({instant_words(wait['deadline'], seconds=False)})"
 
 
 def _asked(schema: Any) -> str:

@@ -76,7 +76,7 @@ class Sentences:
     def _of_run(self, event: Event, run: str) -> str:
         whose = "" if run == self._run else f" of child run {run[:6]}"
         match event.kind:
-            case Kind.RUN_CREATED if run == self._run:
+            case Kind.RUN_CREATED if self._run in ("", run):
                 return f"Run {run[:6]} of {one_line(event.body()['workflow'])} started."
             case Kind.RUN_CANCELLING:
                 return f"The cancel{whose} has begun."

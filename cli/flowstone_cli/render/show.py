@@ -23,7 +23,7 @@ def people(shown: dict[str, Any], plan: Plan, start: Path, stream: Stream, model
     place = f"{file.relative_to(start) if file.is_relative_to(start) else file}:{shown['line']}"
     facts = f"   {place}   {count(len(plan.entries), 'step')}, version {shown['version'][:6]}"
     made = line(stream, one_line(shown["name"]), (facts, "quiet"))
-    for paragraph in shown["description"].strip().split("\n"):
+    for paragraph in shown["description"].strip().splitlines():
         made += "".join(line(stream, piece) for piece in wrap(one_line(paragraph), stream.width))
     if model is not None:
         from flowstone_cli.render.graph import tree

@@ -10,15 +10,16 @@ from flowstone.journal.notes import said_note
 from flowstone.journal.phase import Phase
 from flowstone.journal.states import STEP_ENDS
 from flowstone.journal.timeline import Span, spans
-from flowstone.journal.words import took_words
 from flowstone_cli import json_text
 from flowstone_cli.clean import cells, fit, left, one_line
-from flowstone_cli.render import diff
+from flowstone_cli.render import diff, spoken
 from flowstone_cli.render.rows import Lane, tree
-from flowstone_cli.render.text import Part, count, instant_words, line, tsv, value_text
+from flowstone_cli.render.text import Part, instant_words, line, tsv, value_text
 from flowstone_cli.terminal import Stream
 
 _LABEL = 10
+_ONE = {"input": "input", "results": "result", "state": "state", "failed": "failed", "open": "open"}
+"""Label of a section → what one of its entries is called."""
 _LONGEST_NAME = 24
 
 State = dict[str, Any]
@@ -28,7 +29,10 @@ State = dict[str, Any]
 def people(state: State, workflow: str, run_id: str, events: Sequence[Event], stream: Stream, *, pointer: bool = False) -> str:
     """The state; with `pointer` also where among the events and the steps it is."""
     n, last = state["event"], len(events) - 1
-    since = took_words(events[n].at - events[0].at)
+    since = spoken.lasted(stream, events[n].at - events[0].at)
+    if stream.spoken:
+        said = f"{workflow} {run_id}, event {n} of 0 to {last}, after {since}: {_doing(state, events)}."
+        return spoken.sentence(said, stream) + _sections(state, stream)
     workflow = fit(one_line(workflow), max(4, stream.width - len(run_id) - 1), stream.glyph("…"))
     start = f"{workflow} {run_id}"
     rest = f"event {n} of 0..{last}   +{since}   {_doing(state, events)}"
@@ -36,10 +40,14 @@ def people(state: State, workflow: str, run_id: str, events: Sequence[Event], st
         made = line(stream, start) + line(stream, rest)
     else:
         made = line(stream, f"{start}   {rest}")
-    if pointer and not stream.spoken:
+    if pointer:
         made += _pointer(n, last, events[n], stream) + _way(n, events, stream)
         made += line(stream, (_moment(state, events), "quiet")) + "\n"
-    made += _section("input", [("", state["input"])] if state["input"] is not None else [], stream)
+    return made + _sections(state, stream)
+
+
+def _sections(state: State, stream: Stream) -> str:
+    made = _section("input", [("", state["input"])] if state["input"] is not None else [], stream)
     made += _section("results", [(label_of(key), value) for key, value in state["results"].items()], stream)
     made += _section("state", list(state["state"].items()), stream)
     unsettled = [(label_of(key), status) for key, status in state["steps"].items() if status not in ("succeeded", "cancelled")]
@@ -74,6 +82,9 @@ def _section(label: str, entries: list[tuple[str, Any]], stream: Stream, *, bare
     made = ""
     for index, (name, value) in enumerate(entries):
         text = str(value) if bare else value_text(json_text.compact(value), stream)
+        if stream.spoken:
+            made += spoken.sentence(": ".join(part for part in (_ONE[label], name, text) if part) + ".", stream)
+            continue
         shown = left(fit(one_line(name), width, stream.glyph("…")), width) + "  " if width else ""
         made += line(stream, left(label if index == 0 else "", _LABEL), shown, text)
     return made
@@ -93,7 +104,7 @@ def _moment(state: State, events: Sequence[Event]) -> str:
     n, steps = state["event"], state["steps"]
     settled = sum(status in STEP_ENDS for status in steps.values())
     after = f", then {_said(events[n + 1])}" if n + 1 < len(events) else ""
-    return f"{instant_words(events[n].at)}, {settled} of {count(len(steps), 'step')} settled{after}"
+    return f"{instant_words(events[n].at)}, {settled} of {len(steps)} settled{after}"
 
 
 def _said(event: Event) -> str:

@@ -6,10 +6,10 @@ from flowstone.journal.labels import label_of
 from flowstone.journal.notes import refused_note, resolved_words, said_note
 from flowstone.journal.phase import Phase
 from flowstone.journal.timeline import busy, spans, working
-from flowstone.journal.words import ago_words, duration_words, took_words
+from flowstone.journal.words import duration_words
 from flowstone_cli import json_text
 from flowstone_cli.clean import fit, left, one_line, right
-from flowstone_cli.render import outcome
+from flowstone_cli.render import outcome, spoken
 from flowstone_cli.render.text import count, field, instant_words, line, tsv, value_text
 from flowstone_cli.terminal import Stream
 from flowstone_cli.view import RunView
@@ -23,10 +23,11 @@ def people(view: RunView, stream: Stream) -> str:
     row = view.row
     said = view.whose_process() if view.phase is Phase.INTERRUPTED else ""
     made = outcome.headline(view, stream, row.id, said)
-    started = f"{instant_words(row.created_at)}, {ago_words(view.now - row.created_at)}"
-    ended = f"    ended {instant_words(row.finished_at)}" if row.finished_at is not None else ""
+    gap = ", " if stream.spoken else "    "
+    started = f"{instant_words(row.created_at)}, {spoken.ago(stream, view.now - row.created_at)}"
+    ended = f"{gap}ended {instant_words(row.finished_at)}" if row.finished_at is not None else ""
     made += field(stream, "started", f"{started} by {row.user}{ended}")
-    made += field(stream, "took", _took(view))
+    made += field(stream, "took", _took(view, stream))
     if row.key is not None:
         made += field(stream, "key", row.key)
     if fork := view.ledger.created.get("fork"):
@@ -36,7 +37,7 @@ def people(view: RunView, stream: Stream) -> str:
     if view.phase is Phase.COMPLETED:
         made += field(stream, "output", value_text(json_text.compact(view.ledger.output), stream))
     if view.phase is Phase.FAILED:
-        made += field(stream, "failed", outcome.facts(view))
+        made += field(stream, "failed", outcome.facts(view, stream))
     made += outcome.details(view, stream)
     made += field(stream, "events", f"0 to {row.events - 1}")
     if len(view.versions) > 1:
@@ -74,10 +75,11 @@ def piped(view: RunView) -> str:
     return "".join(tsv(*line) for line in lines)
 
 
-def _took(view: RunView) -> str:
+def _took(view: RunView, stream: Stream) -> str:
     found = spans(view.events)
     worked = working(busy((*found, *view.kin(found)), view.worked_until))
-    return f"{took_words(view.took)}, working {duration_words(worked)}, {count(view.steps_done, 'step')} done"
+    took, working_for = spoken.lasted(stream, view.took), spoken.lasted(stream, worked, duration_words)
+    return f"{took}, working {working_for}, {count(view.steps_done, 'step')} done"
 
 
 def _steps(steps: list[dict[str, Any]], view: RunView, stream: Stream) -> str:
@@ -87,7 +89,10 @@ def _steps(steps: list[dict[str, Any]], view: RunView, stream: Stream) -> str:
         shown = set(sorted(shown)[: MOST_STEPS - 4]) | {0, 1, len(steps) - 2, len(steps) - 1}
         hidden = len(steps) - len(shown)
         steps = [step for index, step in enumerate(steps) if index in shown]
-    made = "".join(_step(step, view, stream) for step in steps)
+    if stream.spoken:
+        made = spoken.steps(view, steps, lambda step: _word(step, view), stream)
+    else:
+        made = "".join(_step(step, view, stream) for step in steps)
     if hidden:
         made += line(stream, f"{stream.glyph('…')} {hidden:,} more that succeeded: flow status {view.id} --json")
     return made
@@ -99,6 +104,9 @@ def _unvisited(view: RunView, stream: Stream) -> str:
     blank = " " * (9 if stream.width >= 60 else 8)
     for fate in view.unvisited[:MOST_STEPS]:
         note = f"  skipped: {one_line(fate.why)}" if fate.status == "skipped" else ""
+        if stream.spoken:
+            made += spoken.sentence(f"{fate.node}: {note.strip() or 'planned'}.", stream)
+            continue
         name = left(fit(one_line(fate.node), width, dots), width)
         made += line(stream, (stream.glyph("planned"), "planned"), f" {name}{blank}", (note, "quiet"))
     hidden = len(view.unvisited) - MOST_STEPS

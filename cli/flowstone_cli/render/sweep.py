@@ -26,6 +26,8 @@ def people(one: Swept, stream: Stream, run_id: str) -> str:
     said = "" if one.after is None else f"   was {one.before}"
     if one.error is not None:
         said = f"   refused: {one.error}"
+    if stream.spoken:
+        return line(stream, f"{phase}: {one_line(one.workflow)} {run_id}{said.replace('   ', ', ')}")
     return line(stream, (f"{stream.glyph(phase)} {left(phase, 11)}", phase), f"  {one_line(one.workflow)} {run_id}", said)
 
 

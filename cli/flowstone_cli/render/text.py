@@ -39,6 +39,9 @@ def line(stream: Stream, *parts: Part) -> str:
 
 def field(stream: Stream, label: str, text: str, word: str = "", *, whole: bool = False, typed: bool = False) -> str:
     """A labelled line of a block. `whole`: wrapped instead of cut, for what must be read to the end; `typed`: as a command is."""
+    if stream.spoken:
+        said = f"{label}: {clean(text)}" if label else clean(text)
+        return f"{said}\n" if typed else told(stream, said, indent="")
     if typed:
         room = stream.width - INDENT - LABEL if stream.terminal else 1_000_000
         pieces = enumerate(wrap_command(text, room))
