@@ -44,7 +44,7 @@ def field(stream: Stream, label: str, text: str, word: str = "", *, whole: bool 
         return f"{said}\n" if typed else told(stream, said, indent="")
     if typed:
         room = stream.width - INDENT - LABEL if stream.terminal else 1_000_000
-        pieces = enumerate(wrap_command(text, room))
+        pieces = enumerate(wrap_command(one_line(text), room))
         return "".join(f"{' ' * INDENT}{left('' if number else label, LABEL)}{piece}\n" for number, piece in pieces)
     if not whole:
         return line(stream, " " * INDENT + left(label, LABEL), (text, word))
