@@ -28,6 +28,8 @@ def command(
 ) -> int:
     """Cancel runs: what runs is stopped, what was done is undone.
 
+    A run whose code is gone or fits its history no more is cancelled without its body, whose cleanup then does not run.
+
     Exits 0 if the run ended cancelled, 4 if an undo failed, 75 if it ended otherwise first or has not ended.
     """
     session: Session = ctx.obj
