@@ -154,6 +154,8 @@ class OwnerFacts(NamedTuple):
     user: str | None
     seen_at: int | None = None
     """When it last showed that it lives, in microseconds UTC."""
+    stopped: bool = False
+    """Whether somebody has stopped it (SIGSTOP, a debugger): it lives, and does nothing."""
 
 
 class Owners(Protocol):

@@ -179,6 +179,16 @@ CHANGES = {
 async def change(what):
     CHANGES[what]()
 
+def waits_to_go():
+    (ROOT / "held").touch()
+    while not (ROOT / "go").exists():
+        threading.Event().wait(0.01)
+    return "gone"
+
+@workflow
+async def waiting(flow: Flow) -> str:
+    return await flow.do("odd", waits_to_go)
+
 @workflow
 async def changing(flow: Flow, what: str) -> bool:
     before = await flow.do("before", state_of_process)
@@ -357,6 +367,25 @@ def test_a_second_signal_leaves_at_once_also_while_a_step_holds_up_the_loop(
     assert command.wait().code == 128 + number
     assert time.monotonic() - begun < 5
     assert json.loads(flow("status", "@last", "--json").out)["phase"] == "interrupted"
+
+
+def test_a_stopped_process_keeps_its_run_until_it_is_taken_over(warm: Warm, root: Path, flow: Flow) -> None:
+    command = warm.start(root, "run", "waiting")
+    until(lambda: (root / "held").exists())
+    command.signal(signal.SIGSTOP)
+    until(lambda: Path(f"/proc/{command.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+    refused = flow("resume", "@last")
+    assert (refused.code, refused.out) == (75, "")
+    assert f"is being executed by pid {command.pid}" in refused.err
+    assert "which is stopped" in refused.err
+    assert "--takeover takes the run from it" in refused.err
+    assert f"try: kill -CONT {command.pid}" in refused.err
+    (root / "go").touch()
+    assert flow("resume", "@last", "--takeover")[:2] == (0, '"gone"\n')
+    [(_, before)] = judge.read(root)
+    command.signal(signal.SIGCONT)
+    assert command.wait().code == 75
+    assert judge.read(root)[0][1] == before
 
 
 def test_an_import_that_takes_long_is_told_and_ctrl_c_ends_it(warm: Warm, root: Path) -> None:

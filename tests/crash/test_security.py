@@ -5,6 +5,8 @@ import json
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -164,6 +166,76 @@ def test_nothing_turns_data_into_code() -> None:
     assert found == []
 
 
+def test_a_plugin_of_sqlite_utils_is_not_let_near_the_database(root: Path, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    (site / "evil-1.dist-info").mkdir(parents=True)
+    (site / "evil-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: evil\nVersion: 1\n")
+    (site / "evil-1.dist-info" / "entry_points.txt").write_text("[sqlite_utils]\nevil = evil\n")
+    (site / "evil.py").write_text(
+        "import sqlite_utils\n@sqlite_utils.hookimpl\ndef prepare_connection(conn):\n    open('hooked', 'w').close()\n"
+    )
+    rooms = [str(REPOSITORY / room) for room in ("engine", "cli")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), *rooms])}
+    python = [sys.executable, "-c"]
+    hooked = "import sqlite3, sqlite_utils; sqlite_utils.Database(sqlite3.connect(':memory:'))"
+    subprocess.run([*python, hooked], cwd=tmp_path, env=env, check=True)
+    assert (tmp_path / "hooked").exists()  # so it would be called
+    done = subprocess.run(
+        [sys.executable, "-m", "flowstone_cli", "run", "three"], cwd=root, env=env, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert not (root / "hooked").exists()
+
+
+@pytest.mark.parametrize("name", ["../evil", "/tmp/evil", "a/b", "a\\b", "..", "evil.py", "a b", "x\n", "\u202egnp"])
+def test_a_name_never_becomes_a_path(flow: Flow, root: Path, tmp_path: Path, name: str) -> None:
+    before = {path for path in tmp_path.rglob("*") if ".flow" not in path.parts}
+    for words in (("new", name), ("run", name), ("show", name), ("export", name), ("logs", "@last", name)):
+        assert flow(*words).code in (2, 66), words
+    assert {path for path in tmp_path.rglob("*") if ".flow" not in path.parts} == before
+
+
+# what is not to be kept
+
+SECRETS = """
+import os
+from flowstone import Flow, workflow
+
+def leaks_nothing() -> None:
+    local = "s3cret-local"
+    raise ValueError("broken" + local[:0])
+
+@workflow
+async def fails(flow: Flow) -> None:
+    await flow.do("a", leaks_nothing, retries=0)
+"""
+
+
+def test_neither_local_variables_nor_the_environment_are_kept_or_shown(warm: Warm, root: Path) -> None:
+    (root / "workflows" / "secrets.py").write_text(SECRETS)
+    environment = {"API_TOKEN": "s3cret-in-the-environment"}
+    ended = [
+        warm.flow(root, *words, env=environment)
+        for words in (
+            ("run", "fails"),
+            ("run", "fails", "--json"),
+            ("run", "fails", "-v"),
+            ("status", "@last", "-v"),
+            ("doctor",),
+        )
+    ]
+    assert [one.code for one in ended[:3]] == [1, 1, 1]
+    (root / "flow.toml").write_text("nonsense = [")
+    ended.append(warm.flow(root, "runs", "-v", env=environment))
+    told = "".join(one.out + one.err for one in ended)
+    assert "broken" in told
+    # A traceback shows the line that raised, as it stands in the file; no value of a variable.
+    kept = b"".join(path.read_bytes() for path in (root / ".flow").rglob("*") if path.is_file())
+    for secret in ("s3cret-in-the-environment", "s3cret-local"):
+        assert secret not in told
+        assert secret.encode() not in kept
+
+
 def test_no_statement_is_put_together_from_values() -> None:
     """What is executed is a constant, or a name for one; the two numbers that a pragma takes are formatted as numbers."""
     found = []
@@ -232,8 +304,8 @@ def test_a_database_from_a_stranger_is_read_or_refused_and_nothing_of_it_is_obey
         connection.commit()
     for words in READING:
         ended = flow(*words)
-        harmless(ended, bugs=True)
-        assert ended.code in (0, 1, 4, 8, 66, 70, 74, 78), (words, ended)
+        harmless(ended)
+        assert ended.code in (0, 1, 4, 8, 66, 74, 78), (words, ended)
         if deed in STRANGE and words != ("doctor",):
             assert (ended.code, ended.out) == (74, "")
             assert "something that no flow has put there" in ended.err
@@ -258,8 +330,8 @@ def test_forged_bodies_do_nothing_but_end_the_command(flow: Flow, root: Path, bo
         connection.commit()
     for words in READING:
         ended = flow(*words)
-        harmless(ended, bugs=True)
-        assert ended.code in (0, 1, 8, 66, 70, 74, 76, 78), (words, ended)
+        harmless(ended)
+        assert ended.code in (0, 1, 8, 66, 74, 76, 78), (words, ended)
 
 
 def test_a_step_that_is_recorded_under_a_forged_function_never_runs_it(flow: Flow, root: Path) -> None:

@@ -39,10 +39,11 @@ def refuse_if_owned(owners: Owners, run: RunRow, *, takeover: bool = False) -> N
     facts = owners.facts(run.owner)
     whose = f"pid {facts.pid}" if facts.pid else f"owner {run.owner}"
     details = ", ".join(part for part in (f"user {facts.user}" if facts.user else "", facts.host or "") if part)
-    raise RunOwned(
-        f"run {run.id} is being executed by {whose}" + (f" ({details})" if details else ""),
-        hint=f"flow status {run.id}" if life is Life.ALIVE else f"flow resume {run.id} --takeover",
-    )
+    sentence = f"run {run.id} is being executed by {whose}" + (f" ({details})" if details else "")
+    if facts.stopped:
+        takeover_words = f"flow resume {run.id} --takeover takes the run from it"
+        raise RunOwned(f"{sentence}, which is stopped", details=[takeover_words], hint=f"kill -CONT {facts.pid}")
+    raise RunOwned(sentence, hint=f"flow status {run.id}" if life is Life.ALIVE else f"flow resume {run.id} --takeover")
 
 
 def claim_drafts(

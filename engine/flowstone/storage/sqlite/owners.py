@@ -20,7 +20,7 @@ from flowstone.storage.sqlite import forks
 from flowstone.storage.sqlite.descriptors import Descriptor, lost
 from flowstone.storage.sqlite.failures import system_in_words
 from flowstone.storage.sqlite.paths import PRIVATE_FILE, PRIVATE_FOLDER, beside, resolved
-from flowstone.storage.sqlite.process import Process, here, life, this_process
+from flowstone.storage.sqlite.process import Process, here, is_stopped, life, this_process
 
 _ID = re.compile(r"[0-9a-f]{32}\.([0-9a-f]{12}|-)\.([0-9a-f]{12}|-)\.(\d{1,20}|-)\.(\d{1,9})\.(\d{1,20}|-)")
 _UNFINISHED = "unfinished-"
@@ -81,6 +81,7 @@ class OwnerFiles:
             host=host if isinstance(host, str) else None,
             user=user if isinstance(user, str) else None,
             seen_at=seen_at,
+            stopped=is_stopped(process),
         )
 
     def beat(self) -> None:

@@ -67,6 +67,12 @@ def life(process: Process) -> Life:
     return Life.ALIVE if start == process.start and state not in "ZX" else Life.DEAD
 
 
+def is_stopped(process: Process) -> bool:
+    """Whether that process is there and stopped, as far as this one can tell."""
+    state_and_start = _state_and_start(process.pid) if life(process) is Life.ALIVE else None
+    return state_and_start is not None and state_and_start[0] in "Tt"
+
+
 def _state_and_start(pid: str) -> tuple[str, str] | None:
     """State letter and start time from /proc; None where there is none. The name before them may hold anything, also `)`."""
     fields = _content(f"/proc/{pid}/stat").rpartition(")")[2].split()
