@@ -71,14 +71,14 @@ class Session:
     @cached_property
     def out(self) -> Stream:
         """stdout, for the answer."""
-        return stream(sys.stdout, "stdout", color=self.color, env=self._environment())
+        return stream(sys.stdout, "stdout", color=self.color, env=self.environment())
 
     @cached_property
     def err(self) -> Stream:
         """stderr, for talk."""
-        return stream(sys.stderr, "stderr", color=self.options.color or "auto", env=self._environment())
+        return stream(sys.stderr, "stderr", color=self.options.color or "auto", env=self.environment())
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         """What decides about drawing beside the flags: `--ascii` is FLOW_ASCII for this call."""
         return {**os.environ, "FLOW_ASCII": "1"} if self.options.ascii else dict(os.environ)
 

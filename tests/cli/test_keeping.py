@@ -344,3 +344,47 @@ def test_every_exit_code_has_a_page_that_names_verbs_that_exist(project, code):
 def test_help_of_a_code_is_its_page(project):
     assert project.flow("help", "75").out == exit_pages.page(75)
     assert project.flow("help", "5").code == 2
+
+
+def told(result, name):
+    return [one for one in result.document["checks"] if one["check"] == name]
+
+
+def test_the_doctor_says_what_each_stream_can_show_and_what_decided_it(project):
+    plain = project.flow("doctor", "--json", PYTHONIOENCODING="utf-8")
+    assert [one["message"] for one in told(plain, "terminal")] == [
+        "stdout: a file or a pipe, utf-8, signs in Unicode, no colours",
+        "stderr: a file or a pipe, utf-8, signs in Unicode, no colours, progress in plain lines",
+    ]
+    forced = project.flow("doctor", "--json", PYTHONIOENCODING="ascii", FORCE_COLOR="1")
+    assert told(forced, "terminal")[0]["message"] == (
+        "stdout: a file or a pipe, ascii, signs in ASCII (the encoding has no others), colours (FORCE_COLOR or CLICOLOR_FORCE)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        ({}, "stderr: a terminal, 200 columns, utf-8, signs in Unicode, colours, progress in a live view"),
+        ({"NO_COLOR": "1", "CI": "1"}, "no colours (NO_COLOR), progress in plain lines (CI)"),
+        ({"TERM": "dumb"}, "signs in ASCII (TERM=dumb), no colours (TERM=dumb), progress in plain lines"),
+        ({"COLUMNS": "150", "FLOW_ASCII": "1"}, "150 columns (COLUMNS), utf-8, signs in ASCII (FLOW_ASCII or --ascii)"),
+        ({"ACCESSIBLE": "1"}, "words and sentences instead of signs (ACCESSIBLE), no colours, progress in sentences"),
+        ({"PYTHONIOENCODING": "cp1252"}, "try: export PYTHONIOENCODING=utf-8"),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, dict) else "",
+)
+def test_the_doctor_on_a_terminal(project, env, said):
+    given = {"PYTHONIOENCODING": "utf-8", "NO_COLOR": "1"} if "ACCESSIBLE" in env else {"PYTHONIOENCODING": "utf-8"}
+    shown = project.terminal("doctor", columns=200, **(given | env)).out
+    assert said.replace("no colours, progress in sentences", "no colours (NO_COLOR), progress in sentences") in " ".join(
+        shown.split()
+    )
+
+
+def test_the_doctor_says_where_settings_come_from(project):
+    (project.root / "flow.toml").write_text('retries = 1\npark_after = "2s"\n')
+    [found] = told(project.flow("doctor", "--json", "--dir", "workflows", FLOW_COLOR="never"), "settings")
+    assert found["message"] == (
+        f"{project.root / 'flow.toml'}; --dir: dir; FLOW_COLOR: color; flow.toml: retries, park_after; FLOW_USER: user"
+    )

@@ -10,9 +10,11 @@ from flowstone.errors import Damaged, FlowError
 from flowstone.journal.columns import Columns, columns_in, columns_of
 from flowstone.journal.damage import refuse
 from flowstone.ports import Filter, Life, RunRow
+from flowstone.settings import Settings
 from flowstone.storage.sqlite.diagnosis import Finding, examine
 from flowstone_cli import exit_codes, json_text
 from flowstone_cli.clean import clean
+from flowstone_cli.commands.abilities import abilities
 from flowstone_cli.render import doctor
 from flowstone_cli.render.text import count
 from flowstone_cli.session import Session
@@ -26,7 +28,8 @@ def command(
     ctx: typer.Context,
     repair: Annotated[bool, typer.Option("--repair", help="Make rows anew that differ from their journals.")] = False,
 ) -> int:
-    """Check Python, SQLite, the file and its file system, what is recorded, and the workflows. Exits 78 if anything is wrong.
+    """Check Python, the terminal, SQLite, the file and where it lies, what is recorded, and the workflows. Exits 78 if not all is
+    well.
 
     The workflows are imported. Without --repair nothing is written.
     """
@@ -51,7 +54,8 @@ def _findings(session: Session, repair: bool) -> Iterator[Finding]:
     except FlowError as error:
         yield _refused("settings", error)
         return
-    yield Finding("settings", "ok", str(settings.file) if settings.file else f"none; the project is {settings.root}")
+    yield Finding("settings", "ok", _sources(settings))
+    yield from abilities((session.out, session.err), session.color, session.environment())
     found = examine(settings.db)
     yield from found
     if settings.db.exists() and not any(one.grade == "failed" for one in found if one.check in ("database", "schema")):
@@ -60,6 +64,17 @@ def _findings(session: Session, repair: bool) -> Iterator[Finding]:
         except FlowError as error:
             yield _refused("database", error)
     yield from _workflows(session)
+
+
+def _sources(settings: Settings) -> str:
+    """Where the settings come from that are not defaults."""
+    by_origin: dict[str, list[str]] = {}
+    for name, origin in settings.origins.items():
+        if origin != "default":
+            by_origin.setdefault(origin.rpartition(":")[0] or origin, []).append(name)
+    told = [f"{origin}: {', '.join(names)}" for origin, names in by_origin.items()]
+    start = str(settings.file) if settings.file else f"no file; the project is {settings.root}"
+    return "; ".join([start, *told])
 
 
 def _recorded(session: Session, repair: bool) -> Iterator[Finding]:
