@@ -1,6 +1,7 @@
 """How often and how long a step is tried: where policies come from, what counts, what a crash leaves, what a timeout ends."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -225,6 +226,49 @@ def test_an_async_step_that_swallows_its_cancelling_is_abandoned_and_keeps_nobod
     assert output_of(engine, engine.run("body")) == "TimedOut"
     assert SWALLOWED_CANCEL <= monotonic() - before < SWALLOWED_CANCEL + 3
     assert late == ["swallowed"]
+
+
+async def sleeps() -> None:
+    await asyncio.sleep(60)
+
+
+async def swallows_for_ever() -> None:
+    while True:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+
+
+def blocks() -> None:
+    threading.Event().wait(SWALLOWED_CANCEL + 20)
+
+
+@pytest.mark.parametrize(
+    ("function", "goes_on"),
+    [
+        (sleeps, False),
+        (lambda: sleeps(), False),  # a closure, called in a thread that is gone when the coroutine runs
+        (["sleep", "4321"], False),
+        (["sh", "-c", "trap '' TERM; sleep 4321"], False),
+        (swallows_for_ever, True),
+        (blocks, True),
+    ],
+    ids=["async", "closure", "program", "stubborn program", "swallows", "blocking"],
+)
+def test_only_what_may_still_be_running_after_a_timeout_is_said_to_be(make: Make, function: Any, goes_on: bool) -> None:
+    @workflow
+    async def body(flow: Flow) -> str:
+        try:
+            if isinstance(function, list):
+                await flow.shell("call", function, timeout="300ms", retries=0)
+            else:
+                await flow.do("call", function, timeout="300ms", retries=0)
+        except StepFailed as failure:
+            return failure.message
+        return ""
+
+    engine = make(body)
+    told = output_of(engine, engine.run("body"))
+    assert told == "took longer than its timeout of 0.3 s" + (" (it may still be running)" if goes_on else "")
 
 
 def test_a_late_result_of_an_abandoned_blocking_step_is_not_recorded(make: Make) -> None:

@@ -32,7 +32,7 @@ def _places() -> asyncio.Semaphore:
 
 
 class TimedOut(Exception):
-    """The attempt took longer than the step's timeout. What it was doing may still be going on."""
+    """The attempt took longer than the step's timeout. Its message says so if what it was doing may still be going on."""
 
 
 async def attempt_step(
@@ -55,25 +55,30 @@ async def attempt_step(
 
 
 async def _timed(function: StepFunction, arguments: tuple[Any, ...], timeout: int) -> tuple[str, Any]:
-    work = asyncio.ensure_future(_call(function, arguments))
+    threads: list[threading.Thread] = []
+    work = asyncio.ensure_future(_call(function, arguments, threads))
     try:
         done, _ = await asyncio.wait({work}, timeout=timeout / 1_000_000)
     except asyncio.CancelledError:
         await _stop(work)
         raise
     if not done:
-        await _stop(work)
-        raise TimedOut(f"took longer than its timeout of {timeout / 1_000_000:g} s (it may still be running)")
+        stopped = await _stop(work) and not any(thread.is_alive() for thread in threads)
+        late = "" if stopped else " (it may still be running)"
+        raise TimedOut(f"took longer than its timeout of {timeout / 1_000_000:g} s{late}")
     return work.result()
 
 
-async def _call(function: StepFunction, arguments: tuple[Any, ...]) -> tuple[str, Any]:
+async def _call(
+    function: StepFunction, arguments: tuple[Any, ...], threads: list[threading.Thread] | None = None
+) -> tuple[str, Any]:
+    """What the function returned or raised. `threads` is told the thread that it runs in, if it blocks."""
     process = os.getpid()
     try:
         if function.is_async:
             value = await function.call(*arguments)
         else:
-            value = await _in_thread(function.call, arguments)
+            value = await _in_thread(function.call, arguments, [] if threads is None else threads)
             if inspect.iscoroutine(value):  # a closure such as `lambda: fetch(1)`
                 value = await value
     except asyncio.CancelledError as error:
@@ -89,7 +94,7 @@ async def _call(function: StepFunction, arguments: tuple[Any, ...]) -> tuple[str
     return "returned", value
 
 
-async def _in_thread(call: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+async def _in_thread(call: Callable[..., Any], arguments: tuple[Any, ...], threads: list[threading.Thread]) -> Any:
     """Run in a daemon thread of its own, so that one that hangs can be abandoned and never keeps the process."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[tuple[bool, Any]] = loop.create_future()
@@ -112,19 +117,22 @@ async def _in_thread(call: Callable[..., Any], arguments: tuple[Any, ...]) -> An
         except RuntimeError:
             return  # the loop is closed: this attempt was abandoned
 
-    threading.Thread(target=work, name="step", daemon=True).start()
+    threads.append(threading.Thread(target=work, name="step", daemon=True))
+    threads[-1].start()
     returned, value = await answer
     if not returned:
         raise value
     return value
 
 
-async def _stop(work: "asyncio.Task[tuple[str, Any]]") -> None:
-    """Cancel; abandon what swallows it."""
+async def _stop(work: "asyncio.Task[tuple[str, Any]]") -> bool:
+    """Cancel; abandon what swallows it. Returns whether it has stopped."""
     work.cancel()
     await asyncio.wait({work}, timeout=SWALLOWED_CANCEL)
-    if not work.done():
+    stopped = work.done()
+    if not stopped:
         abandon(work)
+    return stopped
 
 
 def abandon(task: "asyncio.Task[Any]") -> None:
