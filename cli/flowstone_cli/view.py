@@ -135,6 +135,15 @@ class RunView:
         step = (self.ledger.error or {}).get("step")
         return self.ledger.operations.get(step) if step else None
 
+    @property
+    def failed_node(self) -> str | None:
+        """The node at which a graph could not go on, if that is why the run failed."""
+        if self.graph is None:
+            return None
+        from flowstone.graph.fates import failed_at
+
+        return failed_at(self.ledger)
+
     def whose_process(self) -> str:
         """Why an interrupted run does not go on: `its process (pid 4711) is gone`."""
         last = next((event.body() for event in reversed(self.events) if event.kind == Kind.RUN_INTERRUPTED), {})

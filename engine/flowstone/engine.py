@@ -118,6 +118,8 @@ class Engine:
         data = recorded(definition, data)
         bind(definition, data, where=workflow)
         require_entry(definition, start)
+        if definition.require is not None:
+            definition.require(data, start, self._programs.function_of)
         user = self.settings.user or present_user()
         new = NewRun(
             new_run_id(), workflow, self._programs.source(workflow).version, key, user, None if detach else self.owners.enlist()

@@ -119,3 +119,85 @@ def test_a_graph_is_read_without_its_code(graphs: Any) -> None:
     run_id = graphs.run_id("way", "--set", "way=left", "--set", "items=[1, 2]", "--no-wait")
     (graphs.root / "workflows" / "way.py").unlink()
     assert "node\toops\tskipped\tpick did not fail\n" in graphs.flow("status", run_id).out
+
+
+RESTOCK = """
+[nodes.reserve]
+run = "reserve"
+for_each = { "$trigger" = "parts" }
+input = { "$item" = "" }
+next = "ask"
+
+[nodes.ask]
+approval = true
+next = { approved = [], rejected = [] }
+
+[output]
+counts = { "$ref" = "reserve" }
+"""
+FAULTY = """
+from dataclasses import dataclass
+from flowstone import Flow, graph, ref, step, workflow
+
+@dataclass
+class Sign:
+    name: str
+
+@step(name="reserve")
+def reserve(part: str) -> int:
+    return 1
+
+def give() -> dict:
+    return {"x": 1}
+
+def take(n: int) -> int:
+    return n
+
+nowhere = graph("nowhere", nodes={
+    "a": {"run": give, "next": "join"},
+    "b": {"run": give, "next": "join"},
+    "join": {"run": take, "input": ref("a", "nope")},
+})
+
+@workflow
+async def unfit(flow: Flow) -> list:
+    return [Sign("a")]
+"""
+
+
+@pytest.fixture
+def faulty(project):
+    (project.root / "workflows" / "examples.py").write_text(FAULTY)
+    (project.root / "workflows" / "restock.graph.toml").write_text(RESTOCK)
+    return project
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ((), "$.parts  missing"),
+        (("--set", "parts=5"), "$.parts  should be a list"),
+        (("--set", "parts=[1]"), "does not fit part of reserve: $  should be text"),
+    ],
+)
+def test_an_input_that_a_graph_cannot_use_is_65_and_makes_no_run(faulty, given, told):
+    result = faulty.flow("run", "restock", *given)
+    assert (result.code, told in result.err) == (65, True), result.err
+    assert faulty.flow("runs", "--count").out == "0\n"
+    assert faulty.flow("run", "restock", "--set", 'parts=["a"]').code == 8
+
+
+def test_a_node_at_which_a_graph_could_not_go_on_is_named_and_listed_with_its_place(faulty):
+    run = faulty.run_id("nowhere")
+    shown = faulty.terminal("status", run, columns=120).out
+    assert "at join, workflows/examples.py:22" in shown
+    assert 'failed: node "join" reads a.nope' in shown
+    assert "node\tjoin\tfailed\tnode" in faulty.flow("status", run).out
+    plan = faulty.flow("status", run, "--json").document["plan"]
+    assert [(entry["name"], entry["status"]) for entry in plan] == [("a", None), ("b", None), ("join", "failed")]
+
+
+def test_an_error_of_a_bodys_result_names_where_the_body_stands(faulty):
+    result = faulty.flow("run", "unfit")
+    assert result.code == 1
+    assert "workflows/examples.py:25" in next(line for line in result.err.splitlines() if line.startswith("✗"))

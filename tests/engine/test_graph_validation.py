@@ -255,7 +255,7 @@ def test_the_version_counts_topology_inputs_policies_and_functions_and_no_notes(
     others = [
         version(retries=2),
         version(next="c"),
-        version(input=5),
+        version(input={}),
         version(run=len),
         version(join="any"),
         version(on_error="c"),

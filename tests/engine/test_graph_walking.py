@@ -8,7 +8,9 @@ import pytest
 from pydantic import BaseModel
 
 from flowstone import Flow, NonRetryable, current_step, graph, item, ref, step, template, trigger, workflow
+from flowstone.errors import BadData, LoadFailed
 from flowstone.journal.states import Status
+from flowstone.ports import Filter
 from flowstone.testing.throwaway import Throwaway
 from support.engines import Make, output_of, to_the_end
 
@@ -237,17 +239,89 @@ def test_an_entry_without_input_gets_the_runs_input_and_other_nodes_nothing(make
     assert run(make, made, {"x": 1}) == [{"x": 1}, "nothing"]
 
 
-def test_an_input_that_does_not_fit_fails_the_run_by_name(make: Make) -> None:
-    def half(number: int) -> int:
-        return number // 2
-
-    made = graph("unfit", nodes={"a": {"run": half, "input": {"number": trigger("n")}}})
-    assert failed(make, made, {"n": "many"})["message"].startswith('the input of node "a" does not fit number of ')
+def half(number: int) -> int:
+    return number // 2
 
 
-def test_a_path_that_leads_nowhere_fails_the_run_and_says_what_is_there(make: Make) -> None:
-    made = graph("nowhere", nodes={"a": {"run": say, "input": trigger("day"), "next": []}})
-    assert failed(make, made, {"date": 1})["message"] == 'node "a" reads the input.day: there is no "day" in it; it has date'
+def two(a: int, b: int, c: int = 0) -> int:
+    return a + b + c
+
+
+NEEDS: Any = {
+    "a": {"run": half, "input": {"number": trigger("n")}, "next": "b"},
+    "b": {"run": say, "input": {"text": template("$0", trigger("day"))}},
+}
+EACH: Any = {"each": {"run": half, "for_each": trigger("parts")}}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "data", "told"),
+    [
+        (NEEDS, {"n": "many", "day": 1}, ['the input of node "a" does not fit number of half: $  should be a whole number']),
+        (NEEDS, None, ['$.n  missing; node "a" reads it']),
+        (NEEDS, {"date": 1}, ['$.n  missing; node "a" reads it', '$.day  missing; node "b" reads it']),
+        (EACH, None, ['$.parts  missing; node "each" goes over it']),
+        (EACH, {}, ['$.parts  missing; node "each" goes over it']),
+        (EACH, {"parts": 5}, ['$.parts  should be a list; node "each" goes over it']),
+        (EACH, {"parts": [1, "x"]}, ['the input of item "1" of node "each" does not fit number of half: $  should be a whole']),
+        ({"a": two}, {"a": 1}, ['the input of node "a" has no "b", which two needs']),
+        ({"a": two}, {"a": 1, "b": 2, "d": 3}, ['the input of node "a" has "d", but two takes a, b, c']),
+    ],
+)
+def test_an_input_with_which_a_run_could_only_fail_is_refused_before_there_is_one(
+    make: Make, nodes: Any, data: Any, told: list[str]
+) -> None:
+    engine = make(graph("unfit", nodes=nodes))
+    with pytest.raises(BadData, match="the input does not fit unfit") as refusal:
+        engine.engine.start("unfit", data)
+    assert [detail[: len(line)] for detail, line in zip(refusal.value.details, told, strict=True)] == told
+    assert engine.store.runs(Filter()) == []
+
+
+def test_what_only_a_chosen_way_needs_of_the_input_is_not_asked_of_all(make: Make) -> None:
+    nodes: Any = {
+        "a": {"run": lambda kind: kind, "input": {"kind": trigger("kind")}, "next": {"small": [], "large": "b"}},
+        "b": {"run": say, "input": {"text": trigger("why")}},
+    }
+    made = graph("chooses", nodes=nodes)
+    assert make(made).run("chooses", {"kind": "small"}).status is Status.COMPLETED
+    error = failed(make, made, {"kind": "large"})
+    assert error["message"] == 'node "b" reads the input.why: there is no "why" in it; it has kind'
+    assert error["data"]["node"] == "b"
+    assert error["site"] is not None
+    assert error["site"].startswith("engine/test_graph_walking.py:")
+
+
+@pytest.mark.parametrize(
+    ("input", "told"),
+    [
+        ([ref("a"), 2], 'the input of node "b" is no object, and two takes a, b, c'),
+        (template("$0", ref("a")), 'the input of node "b" is no object, and two takes a, b, c'),
+        (5, 'the input of node "b" is no object, and two takes a, b, c'),
+        ({"a": ref("a")}, 'the input of node "b" has no "b", which two needs'),
+        ({"a": ref("a"), "b": 1, "d": 1}, 'the input of node "b" has "d", but two takes a, b, c'),
+    ],
+)
+def test_an_input_whose_form_no_call_takes_is_a_fault_of_the_graph(input: Any, told: str) -> None:
+    with pytest.raises(LoadFailed, match="a fault") as refusal:
+        graph("misfit", nodes={"a": {"run": lambda: 1, "next": "b"}, "b": {"run": two, "input": input}})
+    assert told in refusal.value.details[0]
+    assert "nodes.b.input" in refusal.value.details[0]
+
+
+def test_a_literal_that_does_not_fit_and_a_named_function_are_known_before_a_run_is(make: Make) -> None:
+    @step(name="twice")
+    def by_name(a: int, b: int) -> int:
+        return a + b
+
+    literal = graph("literal", nodes={"a": {"run": half, "input": {"number": "many"}}})
+    named = graph("named", nodes={"a": {"run": "twice", "input": [1, 2]}})
+    engine = make(literal, named, by_name)
+    for name, told in (("literal", "does not fit number of half"), ("named", "is no object, and twice takes a, b")):
+        with pytest.raises(LoadFailed, match="a fault") as refusal:
+            engine.engine.start(name)
+        assert told in refusal.value.details[0]
+    assert engine.store.runs(Filter()) == []
 
 
 def test_a_node_without_a_result_reads_as_none(make: Make) -> None:
@@ -534,10 +608,9 @@ def test_items_have_the_keys_that_are_asked_for_and_no_key_twice(make: Make) -> 
     engine = make(made)
     row = engine.run("keys", [{"id": "x"}, {"id": "y/z"}])
     assert list(engine.ledger(row.id).operations) == ["each[x]", "each[y%2Fz]"]
-    twice = engine.run("keys", [{"id": "x"}, {"id": "x"}])
-    error = engine.ledger(twice.id).error
-    assert error is not None
-    assert 'two items have the key "x"' in error["message"]
+    with pytest.raises(BadData) as refusal:
+        engine.run("keys", [{"id": "x"}, {"id": "x"}])
+    assert 'two items have the key "x"' in refusal.value.details[0]
 
 
 def test_a_failing_element_neither_completes_the_run_nor_leads_on_and_a_retry_runs_only_it(make: Make) -> None:

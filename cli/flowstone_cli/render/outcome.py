@@ -62,6 +62,8 @@ def _where_failed(view: RunView, stream: Stream) -> str:
     if operation is not None:
         tries = len(operation.attempts)
         parts += [f"at {label_of(operation.key)}", "not retried" if tries == 1 else f"after {count(tries, 'try')}"]
+    elif view.failed_node is not None:
+        parts.append(f"at {one_line(view.failed_node)}")
     site = error.get("site") or (operation.opened.get("site") if operation is not None else None)
     if site:
         parts.append(str(site))

@@ -103,12 +103,13 @@ def _unvisited(view: RunView, stream: Stream) -> str:
     width, made, dots = name_width(stream.width), "", stream.glyph("…")
     blank = " " * (9 if stream.width >= 60 else 8)
     for fate in view.unvisited[:MOST_STEPS]:
-        note = f"  skipped: {one_line(fate.why)}" if fate.status == "skipped" else ""
+        sign = "failed" if fate.status == "failed" else "planned"
+        note = f"  {fate.status}: {one_line(fate.why)}" if fate.why else ""
         if stream.spoken:
             made += spoken.sentence(f"{fate.node}: {note.strip() or 'planned'}.", stream)
             continue
         name = left(fit(one_line(fate.node), width, dots), width)
-        made += line(stream, (stream.glyph("planned"), "planned"), f" {name}{blank}", (note, "quiet"))
+        made += line(stream, (stream.glyph(sign), sign), f" {name}{blank}", (note, "quiet" if sign == "planned" else sign))
     hidden = len(view.unvisited) - MOST_STEPS
     return made + (line(stream, f"{dots} {hidden:,} more not visited: flow status {view.id} --json") if hidden > 0 else "")
 

@@ -80,6 +80,8 @@ class WorkflowDefinition:
     """Likewise."""
     entries: tuple[str, ...] = ()
     """The nodes of a graph at which a run may begin."""
+    require: "Callable[[Any, str | None, Callable[[str], Callable[..., Any] | None]], None] | None" = None
+    """Of a graph: raises what a run could only fail with, given its input as data, where it begins, and how names are found."""
 
     @property
     def summary(self) -> str:

@@ -12,17 +12,57 @@ from typing import Any
 from flowstone.authoring.definition import WorkflowDefinition, definition_of
 from flowstone.authoring.inputs import is_whole
 from flowstone.errors import ValueRefused
-from flowstone.graph.results import GraphFailed
+from flowstone.graph.model import Node
+from flowstone.graph.references import Ref, references
+from flowstone.graph.results import GraphFailed, Results
 from flowstone.running.functions import signature_of
 from flowstone.values.codec import restore
 
 Parameter = inspect.Parameter
 
 
-def arguments(function: Callable[..., Any], data: Any, where: str, *, written: bool = False) -> tuple[Any, ...]:
+def bound(
+    node: Node, function: Callable[..., Any], results: Results, item: tuple[str, Any] | None = None, *, given: Any = None
+) -> tuple[Any, ...]:
+    """The arguments of one operation of a node: of the item with its key, if it has a fan-out. Raises GraphFailed.
+
+    `given` is what the node gets by itself if it says no input.
+    """
+    where = f'node "{node.id}"' if item is None else f'item "{item[0]}" of node "{node.id}"'
+    if node.has_input:
+        data = results.value(node.input, where, None if item is None else item[1])
+        return arguments(function, data, where, written=isinstance(node.input, dict))
+    return default_arguments(function, given, where) if item is None else arguments(function, item[1], where)
+
+
+def misfit(node: Node, function: Callable[..., Any], *, given: bool) -> str | None:
+    """Why no run can call the function with the input as it is written; None if that can be. Looks at no type, only at the form.
+
+    `given`: whether the node gets something by itself if it says no input.
+    """
+    if not node.has_input:
+        names = [] if given or node.for_each is not None else needed(function)
+        return f"{node.function_name} needs {', '.join(names)}, and nothing is given" if names else None
+    found = _parameters(function)
+    if found is None or isinstance(node.input, Ref):
+        return None
+    if not found[0] and any(references(node.input)):
+        return f"{_named(function)} takes no input"
+    try:
+        if len(found[0]) != 1:
+            arguments(function, node.input, f'node "{node.id}"', checked=False)
+    except GraphFailed as refusal:
+        return str(refusal)
+    return None
+
+
+def arguments(
+    function: Callable[..., Any], data: Any, where: str, *, written: bool = False, checked: bool = True
+) -> tuple[Any, ...]:
     """The positional arguments for an input. Raises GraphFailed if it does not fit; `where` says whose it is.
 
-    `written`: the input is an object that stands in the graph, not one that came from elsewhere.
+    `written`: the input is an object that stands in the graph, not one that came from elsewhere. `checked=False`: only its form
+    is looked at.
     """
     found = _parameters(function)
     if found is None:
@@ -36,6 +76,8 @@ def arguments(function: Callable[..., Any], data: Any, where: str, *, written: b
     known = [one.name for one in parameters]
 
     def typed(place: int, value: Any) -> Any:
+        if not checked:
+            return value
         try:
             return restore(value, signature_of(function).of_argument(place + skipped))
         except ValueRefused as refusal:

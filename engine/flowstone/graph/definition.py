@@ -17,7 +17,7 @@ from flowstone.graph.model import Model
 from flowstone.graph.places import places_in_python
 from flowstone.graph.plan import plan_of
 from flowstone.graph.references import FORMS, Expression, Ref, Template
-from flowstone.values.codec import UNANNOTATED, record
+from flowstone.values.codec import UNANNOTATED, fits, record
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,12 @@ def graph_of(model: Model, *, input: Any = None, module: str = __name__) -> Grap
     body.__annotations__ = {} if input is None else {"data": input}
     if input is not None:
         body.__defaults__ = None
+
+    def require(data: Any, start: str | None, find: Callable[[str], Callable[..., Any] | None]) -> None:
+        from flowstone.graph.starting import require_start
+
+        require_start(model, from_json(record(fits(data, annotation, where=model.name), annotation).text), start, find)
+
     version = version_of(model)
     definition = WorkflowDefinition(
         name=model.name,
@@ -143,6 +149,7 @@ def graph_of(model: Model, *, input: Any = None, module: str = __name__) -> Grap
         version=version,
         plan=plan_of(model),
         entries=model.entries,
+        require=require,
     )
     setattr(body, MARK, definition)
     return Graph(model, definition)

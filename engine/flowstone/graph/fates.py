@@ -31,12 +31,12 @@ ORDER: tuple[Cause, ...] = ("branch", "no failure", "failure handled", "start", 
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """A node that has not been visited."""
+    """A node that has not been visited, or with which the run ended before its operation began."""
 
     node: str
-    status: Literal["planned", "skipped"]
+    status: Literal["planned", "skipped", "failed"]
     why: str
-    """Empty while it may still be visited."""
+    """Empty while it may still be visited; of one that failed the error."""
     cause: Cause | None = None
     """Why in one word: skipped by a choice is something else than skipped because a node has failed."""
 
@@ -47,7 +47,11 @@ def fates(model: Model, ledger: Ledger) -> list[Fate]:
     way.walk()
     may_come = way.planner.may_come()
     found: dict[str, Fate] = {}
+    failed = failed_at(ledger)
     for node in model.nodes:
+        if node == failed and not way.has_begun(node):
+            found[node] = Fate(node, "failed", str((ledger.error or {}).get("message")))
+            continue
         if way.planner.visits[node]:
             continue
         if node in may_come and ledger.status not in SETTLED:
@@ -56,6 +60,13 @@ def fates(model: Model, ledger: Ledger) -> list[Fate]:
             why, cause = way.reason(node)
             found[node] = Fate(node, "skipped", why, cause)
     return list(found.values())
+
+
+def failed_at(ledger: Ledger) -> str | None:
+    """The node at which a graph could not go on, if its run failed for that and not with a step."""
+    error = ledger.error or {}
+    node = (error.get("data") or {}).get("node") if error.get("type") == GraphFailed.__name__ else None
+    return node if isinstance(node, str) else None
 
 
 def plan_document(model: Model, unvisited: list[Fate]) -> list[dict[str, Any]]:
@@ -143,6 +154,11 @@ class _Way:
         self.results.keep(node.id, result, succeeded=True)
         self.chosen[node.id] = chosen_branch(node, result, said)
         return self.model.targets(node.id, self.chosen[node.id])
+
+    def has_begun(self, node: str) -> bool:
+        """Whether any operation of its latest visit has begun."""
+        number = max(0, self.planner.visits[node] - 1)
+        return any(one is not None for one in self._operations(self.model.nodes[node], number))
 
     def reason(self, node: str) -> tuple[str, Cause]:
         """Why no way has led to a node, and its cause."""

@@ -17,7 +17,7 @@ from flowstone.authoring.flow import Flow
 from flowstone.authoring.requests import Item, NodeOutcome, StepRequest
 from flowstone.authoring.sites import placed_at
 from flowstone.errors import FlowError
-from flowstone.graph.binding import arguments, default_arguments
+from flowstone.graph.binding import bound
 from flowstone.graph.model import Model, Node
 from flowstone.graph.planner import Planner, TooManyVisits, Visit
 from flowstone.graph.results import GraphFailed, Results, approval_data, chosen_branch, failure_data
@@ -75,7 +75,11 @@ class _Interpreter:
             await self._take(*await self._ended.get())
         if self._failure is not None:
             raise self._failure
-        return restore(self._results.output())
+        try:
+            return restore(self._results.output())
+        except GraphFailed as refusal:
+            vars(refusal).setdefault("site", str(self._model.site))
+            raise
 
     # beginning
 
@@ -85,7 +89,9 @@ class _Interpreter:
                 return
             try:
                 self._begin_one(visit, cause)
-            except (GraphFailed, FlowError) as refusal:
+            except GraphFailed as refusal:
+                self._failure = refusal.at(self._model.nodes[visit.node])
+            except FlowError as refusal:
                 self._failure = refusal
 
     def _begin_one(self, visit: Visit, cause: str | None) -> None:
@@ -160,17 +166,12 @@ class _Interpreter:
         node, function = running.node, self._function(running.node)
         if function is None:
             return ()  # it is not started before it is found, and then bound anew
-        where = f'node "{node.id}"'
         if running.keys is not None:
-            where = f'item "{running.keys[place]}" of {where}'
-        if node.has_input:
-            data = self._results.value(node.input, where, running.inputs[place])
-            return arguments(function, data, where, written=isinstance(node.input, dict))
-        if running.keys is not None:
-            return arguments(function, running.inputs[place], where)
+            return bound(node, function, self._results, (running.keys[place], running.inputs[place]))
         if running.cause is not None:
-            return default_arguments(function, self._results.latest(running.cause), where)
-        return default_arguments(function, self._results.trigger if node.id in self._planner.entries else None, where)
+            return bound(node, function, self._results, given=self._results.latest(running.cause))
+        given = self._results.trigger if node.id in self._planner.entries else None
+        return bound(node, function, self._results, given=given)
 
     def _function(self, node: Node) -> Callable[..., Any] | None:
         """What a node with `run` calls; None while the function behind a name cannot be found."""
@@ -202,8 +203,12 @@ class _Interpreter:
                 self._go_on(running)
             if not running.open:
                 self._finish(running)
-        except (GraphFailed, FlowError, TooManyVisits) as refusal:
-            self._failure = GraphFailed(str(refusal)) if isinstance(refusal, TooManyVisits) else refusal
+        except GraphFailed as refusal:
+            self._failure = refusal.at(running.node)
+        except TooManyVisits as refusal:
+            self._failure = GraphFailed(str(refusal)).at(self._model.nodes[refusal.node])
+        except FlowError as refusal:
+            self._failure = refusal
 
     def _finish(self, running: _Running) -> None:
         """A visit has ended: take the edges that follow from how it did."""

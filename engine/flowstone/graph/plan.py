@@ -1,5 +1,7 @@
 """The plan of a graph, in the records in which the plans of bodies are shown."""
 
+from collections.abc import Iterable
+
 from flowstone.authoring.definition import WorkflowDefinition, definition_of
 from flowstone.graph.model import Model, Node, reachable
 from flowstone.journal.plan import Plan, Planned
@@ -39,10 +41,15 @@ def _planned(node: Node, certain: bool) -> Planned:
     )
 
 
-def _certain(model: Model) -> set[str]:
-    """The nodes that every run visits just once, unless it fails before: no choice leads there, and no loop."""
+def visited_by_all(model: Model, entries: Iterable[str]) -> set[str]:
+    """The nodes that every run visits that begins there, unless it fails before: no choice leads there."""
     unconditional = {node: [] if model.nodes[node].branches is not None else [*model.nodes[node].next] for node in model.nodes}
     for node, targets in model.data_targets.items():
         unconditional[node] += targets
-    reached = reachable(model.entries, unconditional)
+    return reachable(entries, unconditional)
+
+
+def _certain(model: Model) -> set[str]:
+    """The nodes that every run visits just once, unless it fails before: no choice leads there, and no loop."""
+    reached = visited_by_all(model, model.entries)
     return {node for node in reached if node not in reachable(model.after[node], model.after)}

@@ -12,7 +12,16 @@ from flowstone.graph.references import Expression, NoSuchPart, Ref, part, resolv
 
 
 class GraphFailed(NonRetryable):
-    """A graph cannot go on: a reference leads nowhere, an input does not fit, a branch is unknown, a loop does not end."""
+    """A graph cannot go on: a reference leads nowhere, an input does not fit, a branch is unknown, a loop does not end.
+
+    `node` is the one at which it ended, and `site` its place; both are kept with the run's error (`data`).
+    """
+
+    def at(self, node: Node) -> "GraphFailed":
+        """The same, at that node unless it is at one already."""
+        vars(self).setdefault("node", node.id)
+        vars(self).setdefault("site", str(node.site))
+        return self
 
 
 class Results:

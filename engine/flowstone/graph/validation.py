@@ -41,19 +41,18 @@ def _faults_of_node(node: Node, model: Model) -> Iterator[Fault]:
                 yield Fault(node.id, name, "item() is the element of a for_each, and there is none here")
     if node.branches is not None:
         yield from _branches(node)
-    if callable(node.function) and not node.has_input and node.for_each is None and _is_given_nothing(node.id, model):
-        from flowstone.graph.binding import needed  # not where a stored graph is only read
+    if callable(node.function):
+        from flowstone.graph.binding import misfit  # not where a stored graph is only read
 
-        if names := needed(node.function):
-            yield Fault(node.id, "input", f"{node.function_name} needs {', '.join(names)}, and nothing is given")
+        if why := misfit(node, node.function, given=is_given(node.id, model)):
+            yield Fault(node.id, "input", why)
     if node.branch is not None and node.branches is None:
         yield Fault(node.id, "branch", "it names where the branch stands in the result, but next is no map of branches")
 
 
-def _is_given_nothing(node: str, model: Model) -> bool:
-    """Whether a node without an input is neither an entry nor an error handler, which get theirs by themselves."""
-    handles = any(edge.kind == "error" and edge.target == node for edge in model.edges)
-    return node not in model.entries and not handles
+def is_given(node: str, model: Model) -> bool:
+    """Whether a node without an input is an entry or an error handler, which get theirs by themselves."""
+    return node in model.entries or any(edge.kind == "error" and edge.target == node for edge in model.edges)
 
 
 def _branches(node: Node) -> Iterator[Fault]:

@@ -1,9 +1,11 @@
 """How a run ends: the events for what the body returned or raised, and for the operations that it leaves open."""
 
+import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from flowstone.authoring.definition import WorkflowDefinition, definition_of
 from flowstone.authoring.requests import Site
 from flowstone.errors import FlowMisuse
 from flowstone.journal.events import Draft, Kind, Raw, body_text
@@ -120,13 +122,24 @@ def _described(body: Body, error: BaseException, code: str | None = None) -> dic
         "code": code or recorded.get("code"),
         "step": None if operation is None else operation.key,
         "trace": recorded["trace"],
-        "site": _site_in(body.function, error) if operation is None else operation.opened.get("site"),
+        "site": _site_of(body, error) if operation is None else operation.opened.get("site"),
         "child": child,
         "module": recorded.get("module"),
         "mro": recorded.get("mro"),
         "data": recorded.get("data"),
         "heals": retryable(error, ()),
     }
+
+
+def _site_of(body: Body, error: BaseException) -> str | None:
+    """Where in the author's files an error belongs that is no step's: the line that raised it, else where the body begins."""
+    definition = definition_of(body.function)
+    if isinstance(definition, WorkflowDefinition) and definition.version is not None:  # a graph, whose errors know their node
+        told = vars(error).get("site")
+        return told if isinstance(told, str) else None
+    code = getattr(inspect.unwrap(body.function), "__code__", None)
+    begins = None if code is None else str(Site(code.co_filename, code.co_firstlineno))
+    return _site_in(body.function, error) or begins
 
 
 def _site_in(function: Callable[..., Any], error: BaseException) -> str | None:

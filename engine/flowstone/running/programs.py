@@ -1,13 +1,14 @@
 """The code of runs: a workflow's definition, source and arguments, as a library has them."""
 
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from flowstone.authoring.definition import Policy, WorkflowDefinition, definition_of
 from flowstone.authoring.inputs import bind
 from flowstone.authoring.requests import Site
-from flowstone.errors import BadData, FlowError, LoadFailed
+from flowstone.errors import BadData, FlowError, LoadFailed, NotFound
 from flowstone.journal.plan import plan_document
 from flowstone.ports import Library, Source
 from flowstone.running.body import Program
@@ -58,6 +59,17 @@ class Programs:
             find_workflow=self._find_workflow,
             policy=self.policy,
         )
+
+    def function_of(self, name: str) -> Callable[..., Any] | None:
+        """The function of the workflow or step of that name; None while it cannot be found."""
+        workflow = self._find_workflow(name)
+        if workflow is not None:
+            return workflow.function
+        try:
+            step: Callable[..., Any] = self.library.step(name)
+        except NotFound:
+            return None
+        return step
 
     def _find_workflow(self, function: Any) -> WorkflowDefinition | None:
         """The workflow that a function or a name given to `flow.do` is, if it is one."""
