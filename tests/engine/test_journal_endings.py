@@ -213,14 +213,14 @@ def test_an_unknown_outcome_waits_for_a_word_on_it(runs: Runs) -> None:
     [wait] = told["waiting"]
     assert (told["phase"], wait["kind"], wait["step"]) == ("waiting", "resolve", "charge card")
     assert steps(runs, run)["charge card"]["status"] == "waiting"
-    assert shlex.split(told["next"]) == ["flow", "resolve", run, "charge card", "--retry", "--reason", "TEXT"]
+    assert shlex.split(told["next"]) == ["flow", "resolve", run, "charge card", "--result", "FILE", "--reason", "TEXT"]
     assert note(runs, run) == "resolve: charge card"
 
 
 def test_the_command_that_resolves_can_be_typed_whatever_the_steps_name() -> None:
     journal = Journal().claimed().step("-x", policy={"repeatable": False}).step_interrupted("-x", unknown=True)
     told = next_command(Phase.WAITING, waits_of(journal.ledger()), "k7", now=0)
-    assert shlex.split(told or "") == ["flow", "resolve", "k7", "--retry", "--reason", "TEXT", "--", "-x"]
+    assert shlex.split(told or "") == ["flow", "resolve", "k7", "--result", "FILE", "--reason", "TEXT", "--", "-x"]
 
 
 def test_a_word_that_is_not_read_yet_is_to_be_read_by_resume(runs: Runs) -> None:
