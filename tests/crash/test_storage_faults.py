@@ -110,6 +110,7 @@ def test_on_a_full_disk_a_run_stops_with_its_results_kept_and_goes_on_when_there
     full = warm.flow(root, "--db", db, "run", "grows")
     assert (full.code, full.out) == (74, "")
     assert "the disk is full" in full.err
+    assert "the result that could not be recorded" in full.err
     had = len(effects(root))
     assert 0 < had < 12
     with closing(sqlite3.connect(f"file:{db}?mode=ro", uri=True)) as connection:
@@ -158,11 +159,14 @@ def test_a_command_that_waits_for_another_writer_says_so_and_goes_on(warm: Warm,
 # the file is gone, or another one (row 67)
 
 
+@pytest.mark.parametrize("json", [(), ("--json",)], ids=["for people", "as JSON"])
 @pytest.mark.parametrize("how", ["removed", "replaced"])
-def test_a_file_that_is_removed_or_replaced_stops_the_run_before_its_next_write(warm: Warm, root: Path, how: str) -> None:
+def test_a_file_that_is_removed_or_replaced_stops_the_run_before_its_next_write(
+    warm: Warm, root: Path, how: str, json: tuple[str, ...]
+) -> None:
     warm.flow(root, "run", "small")
     (root / "effects").unlink()
-    command = warm.start(root, "run", "holds")
+    command = warm.start(root, "run", "holds", *json)
     until(warm, root, "held")
     database = judge.database(root)
     copy = root / "copy.db"
@@ -176,7 +180,7 @@ def test_a_file_that_is_removed_or_replaced_stops_the_run_before_its_next_write(
     ended = command.wait()
     assert ended.code == 74, ended.err
     assert "removed or replaced" in ended.err
-    assert '"held"' in ended.err  # the result that could not be saved
+    assert 'the result that could not be recorded:\n  "held"\n' in ended.err
     assert effects(root) == ["a", "held"]
     assert how == "removed" or database.read_bytes() == before
 

@@ -30,7 +30,7 @@ def tell(error: FlowError, session: Teller) -> None:
     """Write the error to stderr; a stderr that takes nothing changes nothing."""
     stream = session.err
     try:
-        text = document(error) if session.options.json else lines(error, stream, session.shortened)
+        text = _unsaved(error) + document(error) if session.options.json else lines(error, stream, session.shortened)
         stream.write(text + _trace(error) if session.options.verbose and not session.options.json else text)
     except (FlowError, ReaderGone):
         return
@@ -67,7 +67,10 @@ def lines(error: FlowError, stream: Stream, shortened: Callable[[str], str] = st
     for detail in error.details:
         text += told(stream, shortened(clean(detail)), start="  ", indent="    ")
     text += typed(stream, shortened(one_line(hint_of(error))), start="  try: ")
+    return text + _unsaved(error)
+
+
+def _unsaved(error: FlowError) -> str:
+    """The result that a failed disk has kept from being recorded: it is nowhere else."""
     unsaved = getattr(error, "unsaved", None)
-    if unsaved:
-        text += "  the result that could not be recorded:\n  " + clean(unsaved) + "\n"
-    return text
+    return f"  the result that could not be recorded:\n  {clean(unsaved)}\n" if unsaved else ""
