@@ -124,7 +124,7 @@ def test_a_healthy_project_has_nothing_wrong(project):
     found = checks(project)
     names = {check for check, _, _ in found}
     assert names == {
-        "python", "settings", "sqlite", "file system", "disk", "rights", "database", "schema", "wal", "owners", "index",
+        "python", "settings", "terminal", "sqlite", "file system", "disk", "rights", "database", "schema", "wal", "owners", "index",
         "workflows",
     }  # fmt: skip
     assert ("index", "ok", "2 runs, all rows as their journals have them") in found
