@@ -32,7 +32,7 @@ from flowstone.running.output import OutputLog
 from flowstone.running.ownership import Cause, life_of, refuse_if_owned
 from flowstone.running.passing import Passing
 from flowstone.running.programs import Programs
-from flowstone.running.recovery import due_runs
+from flowstone.running.recovery import Passed, due_runs, passed_over
 from flowstone.running.resolving import fitting, unresolved, word
 from flowstone.running.resuming import passed_gates
 from flowstone.running.steps.child import AskedChild
@@ -332,6 +332,10 @@ class Engine:
     def due(self, limit: int) -> list[RunRow]:
         """At most `limit` runs of this folder's workflows that nobody executes and that would get further now."""
         return due_runs(self.store, self.owners, self.library.names(), self.clock.now(), limit)
+
+    def passed_over(self) -> list[Passed]:
+        """The runs that are interrupted or due and that a sweep leaves alone now."""
+        return passed_over(self.store, self.owners, self.library.names(), self.clock.now())
 
     # children (see running/children.py)
 

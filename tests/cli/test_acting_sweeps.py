@@ -1,6 +1,7 @@
 """`flow recover`, `flow worker`, `flow run --detach`, and what `flow run` says about other runs."""
 
 import json
+import re
 import signal
 
 import pytest
@@ -275,3 +276,31 @@ def test_parking_in_a_sleep_says_when_it_is_due_and_how_to_go_on(scene):
     assert "due in 2d00h (" in result.err
     assert f"  next     flow resume {run} --wait\n" in result.err
     assert f"  cron     * * * * * cd {scene.root} && flow recover\n" in result.err
+
+
+def test_what_a_sweep_leaves_alone_is_told_by_every_verb_that_sweeps(scene):
+    assert scene.flow("run", "dies").code == -9
+    assert scene.flow("recover").code == -9  # its process dies again, and the next sweep waits for a while
+    run = scene.rows()[0].id
+    said = rf"1 run is interrupted, taken up again in [0-9.]+m?s: flow resume {run}\n"
+    for verb in (("recover",), ("recover", "--dry-run"), ("recover", "--json"), ("worker", "--once")):
+        result = scene.flow(*verb)
+        assert result.code == 0
+        assert re.fullmatch(said, result.err), result.err
+    assert "flow recover" not in scene.flow("run", "plain").err
+    assert "1 other run is interrupted: flow runs\n" in scene.flow("run", "plain").err
+    scene.fix()
+    assert scene.flow("resume", run).code == 0
+    assert scene.flow("recover").err == "no run is interrupted or due\n"
+
+
+def test_runs_of_another_folder_are_told_by_every_verb_that_sweeps(scene):
+    died(scene)
+    scene.run("plain", "--detach")
+    folder = scene.root / "elsewhere"
+    folder.mkdir()
+    for verb in (("recover",), ("recover", "--dry-run"), ("worker", "--once")):
+        result = scene.flow(*verb, "--dir", "elsewhere")
+        assert (result.code, result.out) == (0, "")
+        assert f"2 runs belong to workflows that are not in {folder} (dies, plain): flow recover --dir FOLDER\n" in result.err
+        assert "no run is" not in result.err

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from flowstone_cli.acting import Acting
 
 _ALL = 1_000_000_000
+_NOTHING = "no run is interrupted or due"
 
 
 def command(
@@ -33,6 +34,7 @@ def command(
     session: Session = ctx.obj
     age = None if older is None else microseconds("--older", older)
     if session.is_fresh:
+        session.say(_NOTHING)
         return _tell([], session, session.out)
     from flowstone_cli.acting import Acting
 
@@ -42,10 +44,21 @@ def command(
             rows = [row for row in rows if row.updated_at <= session.clock.now() - age][:limit]
         if dry_run:
             found = [_found(row, session) for row in rows]
+            say_passed_over(acting, nothing=not found)
             return _tell(found, session, acting.out, shown=False)
         swept = _sweep(acting, rows)
+        say_passed_over(acting, nothing=not swept)
     code = _tell(swept, session, acting.out)
     return acting.stopped_code or code
+
+
+def say_passed_over(acting: "Acting", *, nothing: bool) -> None:
+    """On stderr, which runs were left alone and why; with `nothing` also that there is none."""
+    session = acting.session
+    folder = str(session.settings.dir)
+    said = sweep.passed_words(acting.engine.passed_over(), session.clock.now(), folder, session.short)
+    for words in said or ([_NOTHING] if nothing else []):
+        session.say(words)
 
 
 def _sweep(acting: "Acting", rows: list[RunRow]) -> list[sweep.Swept]:
@@ -89,8 +102,6 @@ def _tell(swept: list[sweep.Swept], session: Session, out: Any, *, shown: bool =
     elif not shown:
         for one in swept:
             out.write(sweep.people(one, out, session.short(one.id, out)) if out.terminal else sweep.piped(one))
-    elif not swept:
-        session.say("no run is interrupted or due")
     refused = [one for one in swept if one.error is not None]
     for one in refused:
         session.say(f"run {session.short(one.id)} was left as it is: {one.error}")

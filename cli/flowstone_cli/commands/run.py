@@ -69,7 +69,8 @@ def command(
 
 def _say_what_else_is_due(acting: "Acting", run_id: str) -> None:
     """One line about other runs that a sweep would take up: told from their rows alone, since this is about another run."""
-    from flowstone.running.recovery import may_be_due
+    from flowstone.journal.ledger import Ledger
+    from flowstone.running.recovery import may_be_due, taken_up_at
 
     session = acting.session
     now = session.clock.now()
@@ -78,9 +79,15 @@ def _say_what_else_is_due(acting: "Acting", run_id: str) -> None:
     due = [row for row in rows if row.id != run_id and may_be_due(session.owners, row._replace(mail=0), now)]
     if due:
         here = acting.engine.library.names()
-        found = sum(row.workflow in here for row in due)
+        found, resting = 0, 0
+        for row in due:
+            if row.workflow in here:
+                later = row.owner is not None and taken_up_at(Ledger(session.store().events(row.id)), row, now) is not None
+                found, resting = found + (not later), resting + later
         if found:
             session.say(f"{count(found, 'other run')} {'is' if found == 1 else 'are'} interrupted or due: flow recover")
+        elif resting:
+            session.say(f"{count(resting, 'other run')} {'is' if resting == 1 else 'are'} interrupted: flow runs")
 
 
 def _naming(error: BadData, given: input_files.Input, workflow: str, arguments: list[str]) -> BadData:

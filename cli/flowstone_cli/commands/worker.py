@@ -8,6 +8,7 @@ from flowstone.clock import to_rfc3339
 from flowstone.errors import FlowError
 from flowstone.ports import RunRow
 from flowstone_cli import exit_codes
+from flowstone_cli.commands.recover import say_passed_over
 from flowstone_cli.parameters import microseconds
 from flowstone_cli.render import sweep
 from flowstone_cli.session import Session
@@ -44,5 +45,7 @@ def command(
                 event = "taken_up" if after is None else "put_down"
                 out.write(sweep.worker_line(event, to_rfc3339(session.clock.now()), one))
 
-        acting.carry_out(work(acting.engine, concurrency=concurrency, poll=every, once=once, tell=tell))
+        passes = acting.carry_out(work(acting.engine, concurrency=concurrency, poll=every, once=once, tell=tell))
+        if once and acting.stopped_code is None:
+            say_passed_over(acting, nothing=not passes)
     return acting.stopped_code or exit_codes.OK

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from flowstone.clock import MICROSECONDS
 from flowstone.errors import Damaged
@@ -33,6 +33,33 @@ def due_runs(store: Store, owners: Owners, workflows: frozenset[str], now: int, 
     return [*sorted(found, key=lambda row: row.updated_at), *damaged][:limit]
 
 
+class Passed(NamedTuple):
+    """A run that a sweep passes over although it is interrupted or due."""
+
+    row: RunRow
+    until: int | None
+    """The instant from which on a sweep takes it up; None: never, its workflow is not in this folder."""
+
+
+def passed_over(store: Store, owners: Owners, workflows: frozenset[str], now: int) -> list[Passed]:
+    """The runs that a sweep leaves alone and that people may expect it to take up."""
+    found = []
+    for row in _unfinished(store):
+        if not may_be_due(owners, row, now):
+            continue
+        try:
+            with blaming(store, row.id):
+                ledger = Ledger(store.events(row.id))
+                if row.workflow not in workflows:
+                    if row.owner is not None or has_work(ledger, now, partial(has_news, store, now)):
+                        found.append(Passed(row, None))
+                elif (until := taken_up_at(ledger, row, now)) is not None:
+                    found.append(Passed(row, until))
+        except Damaged:  # `due_runs` has it
+            continue
+    return found
+
+
 def _is_due(store: Store, owners: Owners, row: RunRow, now: int) -> bool:
     """Whether nobody executes it and it would get further. Raises Damaged if its journal makes no sense."""
     if not (may_be_due(owners, row, now) or _waits_for_the_dead(store, owners, row)):
@@ -40,7 +67,7 @@ def _is_due(store: Store, owners: Owners, row: RunRow, now: int) -> bool:
     with blaming(store, row.id):
         ledger = Ledger(store.events(row.id))
         has_more = row.owner is not None or has_work(ledger, now, partial(has_news, store, now))
-        return has_more and not _too_soon(ledger, row, now)
+        return has_more and taken_up_at(ledger, row, now) is None
 
 
 def _unfinished(store: Store) -> Iterator[RunRow]:
@@ -70,9 +97,9 @@ def may_be_due(owners: Owners, row: RunRow, now: int) -> bool:
     return row.status is Status.RUNNING and (row.owner is not None or not waits or waits[0]["kind"] == "queue")
 
 
-def _too_soon(ledger: Ledger, row: RunRow, now: int) -> bool:
-    """A run whose process has died before and died again is taken up later each time: 30 s, doubling to 10 min."""
-    if not ledger.deaths or row.owner is None:
-        return False
-    since = now - row.updated_at  # less than nothing: the clock was set back, and nobody knows how long it has been
-    return 0 <= since < min(FIRST_BACKOFF << min(ledger.deaths - 1, 10), LONGEST_BACKOFF)
+def taken_up_at(ledger: Ledger, row: RunRow, now: int) -> int | None:
+    """When a run whose process has died before and died again is taken up; None if at once. Later each time: 30 s to 10 min."""
+    if not ledger.deaths or row.owner is None or now < row.updated_at:  # a clock set back: nobody knows how long it has been
+        return None
+    until = row.updated_at + min(FIRST_BACKOFF << min(ledger.deaths - 1, 10), LONGEST_BACKOFF)
+    return until if now < until else None
