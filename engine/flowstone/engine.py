@@ -115,6 +115,7 @@ class Engine:
         another input). Nothing is written then.
         """
         definition = self._programs.definition(workflow)
+        self.library.require_single_steps(workflow)
         data = recorded(definition, data)
         bind(definition, data, where=workflow)
         require_entry(definition, start)

@@ -197,6 +197,10 @@ class Library(Protocol):
         """The decorated function of a registered step. Raises NotFound, LoadFailed."""
         ...
 
+    def require_single_steps(self, name: str) -> None:
+        """Raise LoadFailed if a workflow gives a step by a name that more than one file defines."""
+        ...
+
     def version(self, name: str) -> "Version":
         """The version of a workflow's body as it was loaded."""
         ...

@@ -62,3 +62,7 @@ def test_the_output_is_printed_as_it_is(secretive):
 def test_help_says_so(project):
     assert "--reveal" in project.flow("help", "json").out
     assert "--reveal" in project.flow("status", "--help").out
+    hidden = project.flow("config", "--json").document["hidden"]
+    assert {"*password*", "*api_key*", "*token*"} <= set(hidden)
+    for place in (project.flow("help", "json").out, project.terminal("config").out):
+        assert [pattern for pattern in hidden if pattern not in place.replace("\n", " ")] == []

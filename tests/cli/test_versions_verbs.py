@@ -110,7 +110,7 @@ def test_a_workflow_that_is_gone_or_cannot_be_loaded(shop):
 
 
 def test_an_empty_project_has_nothing_to_check(shop):
-    assert (shop.flow("check").code, shop.flow("check", "--all").out) == (0, "")
+    assert (shop.flow("check").code, shop.flow("check", "--all").out) == (0, "checked\tno run\n")
     assert shop.flow("check", "shop").code == 0
     assert not (shop.root / ".flow").exists()
 

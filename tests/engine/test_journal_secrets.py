@@ -13,6 +13,34 @@ def test_names_that_look_like_secrets(name):
     assert Secrets().hides(name)
 
 
+KEYS = ["api_key", "apiKey", "X-Api-Key", "access_key", "AWS_ACCESS_KEY_ID", "privateKey", "private key", "proxy-authorization"]
+OTHERS = ["db_passwd", "PWD", "credentials", "set-cookie", "cookies", "bearer", "bearerToken", "passphrase", "token_count"]
+
+
+@pytest.mark.parametrize("name", [*KEYS, *OTHERS])
+def test_names_of_keys_and_of_what_is_like_a_password(name):
+    assert Secrets().hides(name)
+    assert Secrets().masked({name: "sk-secret-999"}) == {name: MASK}
+
+
+COUNTS = ["tokens", "max_tokens", "total_tokens", "maxTokens", "token_count", "tokenLimit", "tokens_used", "count tokens"]
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_numbers_of_tokens_are_shown_and_texts_are_not(name):
+    given = {name: 512, "deep": [{name: {"input": 7, "output": 0.5, "text": "abc"}}], "token": 123456}
+    shown = {name: 512, "deep": [{name: {"input": 7, "output": 0.5, "text": MASK}}], "token": MASK}
+    assert Secrets().masked(given) == shown
+    assert Secrets().masked({name: ["abc", 1]}) == {name: [MASK, 1]}
+    counted = Journal().claimed().state(name, 512).ran(name, 512).completed()
+    assert [event.body() for event in Secrets().events(counted.events)] == [event.body() for event in counted.events]
+
+
+@pytest.mark.parametrize("name", ["key", "keys", "monkey", "primary_key", "apikeeper", "private", "access", "passed", "cook"])
+def test_names_that_only_sound_like_it(name):
+    assert not Secrets().hides(name)
+
+
 @pytest.mark.parametrize("name", ["pass", "authorization_id", "user", "", "tok en"])
 def test_names_that_do_not(name):
     assert not Secrets().hides(name)

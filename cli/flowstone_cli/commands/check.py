@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flowstone.errors import LoadFailed, NotFound, UsageError
+from flowstone.errors import FlowError, LoadFailed, NotFound, UsageError
 from flowstone.ports import Filter, RunRow
 from flowstone_cli import exit_codes, json_text
 from flowstone_cli.clean import clean
@@ -31,8 +31,8 @@ def command(
 ) -> int:
     """Check that today's code fits the runs that are going on: of all workflows, of NAME, or one run. Exits 76 if it does not.
 
-    Of NAME also that it can be loaded and started. Warns of what bodies call that a replay cannot repeat: the clock, randomness,
-    files, a set's order. Nothing is run and nothing is written.
+    Of NAME also that it can be loaded and started; without NAME that every file can be loaded (else 69). Warns of what bodies
+    call that a replay cannot repeat: the clock, randomness, files, a set's order. Nothing is run and nothing is written.
     """
     from flowstone.graph.files import library as library_of
 
@@ -49,9 +49,11 @@ def command(
         else:
             rows = [session.find(str(what))]
         found = _checked(session, library, rows)
+        broken = _broken(library) if what is None else []
     document = {
         "schema": "flow.check/1",
         "workflow": workflow,
+        "broken": broken,
         "runs": [_document(one) for one in found],
         "patches": _patches(library, what, found) if of_workflows else [],
         "warnings": _warnings(library, {what} if of_workflows else {one.row.workflow for one in found if one.refusal}),
@@ -60,8 +62,26 @@ def command(
         out.write(json_text.document(document))
     else:
         out.write(drawn.people(document, session.short, out) if out.terminal else drawn.piped(document))
+    if broken:
+        return exit_codes.CANNOT_LOAD
     codes = {exit_codes.of_error(one.refusal) for one in found if one.refusal is not None}
     return min(codes, default=exit_codes.OK)  # what is damaged comes before what does not fit
+
+
+def _broken(library: "Library") -> list[dict[str, Any]]:
+    """`broken[]`: the files that do not load and the names that are defined twice, each once."""
+    found: dict[str, dict[str, Any]] = {}
+    for file in library.index.scans():
+        if file.error is not None:
+            found[str(file)] = {"file": str(file.file), "line": file.line, "message": str(file), "hint": f"python {file.file}"}
+        for one in file.found:
+            try:
+                library.step(one.name) if one in file.steps else _workflow(library, one.name)
+            except FlowError as error:
+                said = "; ".join([error.message, *error.details])
+                cause = said.partition('": ')[2] or said  # why a file does not load is the same for all that it defines
+                found.setdefault(cause, {"file": str(one.file), "line": one.line, "message": said, "hint": error.hint})
+    return list(found.values())
 
 
 def _has_runs(session: Session, name: str) -> bool:
@@ -176,6 +196,7 @@ def _workflow(library: "Library", name: str) -> dict[str, Any] | None:
     if not isinstance(definition, WorkflowDefinition):
         raise LoadFailed(f"{name} is not a workflow", hint="flow list")
     shape_of(definition)
+    library.require_single_steps(name)
     if isinstance(loaded, Graph):
         _require_functions(loaded.model, library)
     return {"name": name, "version": library.version(name).hash}

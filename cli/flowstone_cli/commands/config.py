@@ -5,10 +5,11 @@ from typing import Annotated, Any
 import typer
 
 from flowstone.errors import UsageError
+from flowstone.journal.secrets import LOOKS_SECRET
 from flowstone.settings import PROJECT_FILE, Settings
 from flowstone_cli import json_text
 from flowstone_cli.clean import left, one_line
-from flowstone_cli.render.text import line, tsv
+from flowstone_cli.render.text import line, tsv, wrap
 from flowstone_cli.session import Session
 from flowstone_cli.terminal import Stream
 
@@ -48,6 +49,7 @@ def _document(settings: Settings) -> dict[str, Any]:
         "schema": "flow.config/1",
         "root": str(settings.root),
         "file": None if settings.file is None else str(settings.file),
+        "hidden": [*LOOKS_SECRET],
         "settings": [{"name": name, "value": value, "origin": origin} for name, value, origin in _values(settings)],
     }
 
@@ -66,7 +68,7 @@ def _people(settings: Settings, out: Stream) -> str:
         for number, start in enumerate(range(0, max(1, len(text)), room)):  # a path is broken rather than cut
             shown = ("", "") if number else (name, origin)
             made += line(out, left(shown[0], names) + "  ", (left(shown[1], origins), "quiet"), "  " + text[start : start + room])
-    return made
+    return made + "".join(line(out, words) for words in wrap(f"always hidden: {' '.join(LOOKS_SECRET)}", out.width))
 
 
 def _text(value: Any) -> str:

@@ -64,8 +64,8 @@ given. stderr lists the nearest, or the candidates.
 The file of a workflow cannot be imported: it has a syntax error, a module is
 missing, or two files define one name. Runs are as they were.
 
-  flow list            which file, and why
-  flow doctor          imports them all
+  flow check           loads them all: which file, and why
+  flow check NAME      that of one workflow
 """,
     exit_codes.INTERNAL: """\
 A bug of flow's. What was recorded is intact; the trace is in .flow/crash-*.log,

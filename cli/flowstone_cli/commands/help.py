@@ -45,10 +45,12 @@ beyond 2^53 text. `phase` says what a run is doing, `next` the command to type.
 Control characters are escaped. --jsonl prints one object per line, as it comes
 (logs, timeline --follow).
 
-Values of fields that look like secrets (*password*, *token*, *secret*,
-authorization, and those that the setting secrets adds) are shown as three dots,
-here, on the screen and in exports, unless --reveal is given. flow run and flow
-output print the output itself as it is.
+Values of fields that look like secrets are shown as three dots, here, on the
+screen and in exports, unless --reveal is given: *password*, *passwd*, *pwd*,
+*passphrase*, *token*, *secret*, *credential*, *cookie*, *bearer*, *api_key*,
+*access_key*, *private_key*, authorization, proxy_authorization, and those that
+the setting secrets adds. The _ may be missing (apiKey). Numbers of tokens, as in
+max_tokens, are shown. flow run and flow output print the output itself as it is.
 
   flow run deploy --input v.json --json 2>/dev/null | jq -r '.phase, .next'
 """

@@ -17,6 +17,10 @@ def people(document: Document, short: Callable[[str, Stream], str], stream: Stre
     workflow = document["workflow"]
     if workflow is not None:
         made += line(stream, f"{workflow['name']} can be started; it is version {workflow['version'][:6]}")
+    for file in document["broken"]:
+        made += line(stream, (stream.glyph("failed"), "failed"), " does not load")
+        made += field(stream, "cause", file["message"], whole=True)
+        made += field(stream, "try", file["hint"], typed=True) if file["hint"] else ""
     runs = document["runs"]
     width = max((cells(one_line(run["workflow"])) for run in runs), default=0)
     for run in runs:
@@ -43,13 +47,16 @@ def people(document: Document, short: Callable[[str, Stream], str], stream: Stre
 
 
 def piped(document: Document) -> str:
-    """`fits` or `differs`, run, workflow, status, step, message, cause; then `patch`, workflow, id, line, who needs it.
+    """`broken`, file, line, why, what to type; `fits` or `differs`, run, workflow, status, step, message, cause.
 
+    Then `patch`, workflow, id, line, who needs it.
     Then `warning`, workflow, line, call, what is wrong with it, what to use.
     """
     made = ""
     if document["workflow"] is not None:
         made += tsv("workflow", document["workflow"]["name"], document["workflow"]["version"])
+    for file in document["broken"]:
+        made += tsv("broken", file["file"], file["line"], file["message"], file["hint"])
     for run in document["runs"]:
         word = "fits" if run["fits"] else "differs"
         made += tsv(word, run["run"], run["workflow"], run["status"], run["step"], run["message"], run["cause"])
@@ -59,7 +66,7 @@ def piped(document: Document) -> str:
     for warning in document["warnings"]:
         place = f"{warning['file']}:{warning['line']}"
         made += tsv("warning", warning["workflow"], place, warning["call"], warning["message"], warning["hint"])
-    return made
+    return made or tsv("checked", "no run")
 
 
 def _without_run(run: Document) -> str:

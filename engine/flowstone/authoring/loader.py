@@ -5,6 +5,7 @@ recorded exception classes have the same names in every process. They are compil
 Not here: which file holds what (names.py).
 """
 
+import ast
 import importlib
 import shlex
 import signal
@@ -12,6 +13,7 @@ import sys
 import threading
 import traceback
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
@@ -62,6 +64,22 @@ class Library:
     def step(self, name: str) -> Any:
         """The step `name`: the decorated function itself. Raises like `load`."""
         return self._load("step", name)[0]
+
+    def require_single_steps(self, name: str) -> None:
+        """Raise LoadFailed if the workflow `name` gives a step by a name that more than one file defines."""
+        steps = Counter(one.name for file in self.index.scans() for one in file.steps)
+        doubles = {step for step, times in steps.items() if times > 1}
+        if not doubles:
+            return
+        loaded, found = self._load("workflow", name)
+        definition = definition_of(loaded)
+        plan = definition.plan if isinstance(definition, WorkflowDefinition) else None
+        if plan is not None:  # a graph
+            named = {str(entry.operation.function) for entry in plan.entries}
+        else:
+            named = _steps_named(self._sources[_module_name(found)])
+        for step in sorted(doubles & named):
+            self.index.find_step(step)
 
     def version(self, name: str) -> Version:
         """The version of the workflow `name`, from the source that was loaded, whatever the file says by now."""
@@ -267,6 +285,13 @@ def _refusal(found: Found, error: BaseException, folder: Path) -> LoadFailed:
     if frames and f"{frames[-1].filename}:{frames[-1].lineno}" != place and not isinstance(error, ImportError | SyntaxError):
         details.append(f"raised at {frames[-1].filename}:{frames[-1].lineno}")
     return LoadFailed(f'cannot load the {found.kind} "{found.name}": {place}: {reason}', hint=hint, details=details)
+
+
+def _steps_named(source: str) -> set[str]:
+    """The texts that a file gives to `flow.do` and `flow.map` in place of a function."""
+    calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call) and len(node.args) > 1)
+    asked = (node.args[1] for node in calls if isinstance(node.func, ast.Attribute) and node.func.attr in ("do", "map"))
+    return {node.value for node in asked if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
 def _place(error: BaseException, folder: Path) -> str | None:

@@ -43,6 +43,9 @@ class Functions:
             raise NotFound(f'there is no step "{name}"')
         return self._found[name]
 
+    def require_single_steps(self, name: str) -> None:
+        """Nothing: each name was given once."""
+
     def version(self, name: str) -> Version:
         """The version that was given, for every workflow; a graph has its own."""
         definition = definition_of(self._found.get(name))
