@@ -114,8 +114,7 @@ class Engine:
         Raises NotFound, LoadFailed, BadData (the input does not fit: `details` by path), TryAgain (the key is taken by a run with
         another input). Nothing is written then.
         """
-        definition = self._programs.definition(workflow)
-        self.library.require_single_steps(workflow)
+        definition = self._programs.startable(workflow)
         data = recorded(definition, data)
         bind(definition, data, where=workflow)
         require_entry(definition, start)

@@ -28,6 +28,12 @@ class Programs:
             raise LoadFailed(f"{workflow} is not a workflow", hint="flow list")
         return definition
 
+    def startable(self, workflow: str) -> WorkflowDefinition:
+        """The definition of a workflow of which a new run is wanted. Raises LoadFailed also for a step that it cannot tell apart."""
+        definition = self.definition(workflow)
+        self.library.require_single_steps(workflow)
+        return definition
+
     def source(self, workflow: str) -> Source:
         """The source of a workflow's body, with its version."""
         version = self.library.version(workflow)
