@@ -36,7 +36,7 @@ from flowstone.journal.operations import Operation
 from flowstone.ports import Source
 from flowstone.running.body_log import BodyLog
 from flowstone.running.body_loop import BodyLoop, Branch
-from flowstone.running.patches import skip_marks, skip_to_mark
+from flowstone.running.patches import Reach, skip_marks, skip_to_mark
 from flowstone.running.recognition import Difference, Inputs, difference, inputs_of, not_asked_for
 from flowstone.running.refusals import Refusals, keep
 from flowstone.running.steps.asked import Asked
@@ -111,6 +111,7 @@ class Body:
         self._last: str | None = None
         self._loop = BodyLoop(own_code=_is_operation)  # type: ignore[abstract]  # it refuses what it has not
         self._refusals = Refusals(self._loop)
+        self._reach = Reach(ledger)
         self._main: asyncio.Task[Any] | None = None
 
     # what the driver does
@@ -259,7 +260,7 @@ class Body:
         """Whether the calling code is reached by a run that was not recorded before the patch existed; that is then recorded."""
         branch = self.require_body("flow.patched")
         name = "patched:" + clean_name(patch, "flow.patched")
-        fresh = skip_to_mark(self.ledger, branch, name, replaying=not self.live and self.pending_completion)
+        fresh = skip_to_mark(self.ledger, branch, name, passed=not self.live and self._reach.includes(self._last))
         self.patches[patch] = self.patches.get(patch, True) and fresh
         if not fresh:
             return False
