@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -136,3 +138,83 @@ def test_a_run_that_has_not_come_to_the_end_of_a_branch_goes_the_new_way_there(m
     engine = make(waits_and_patched, version="2")
     engine.engine.answer(row.id, "ok", yes=True)
     assert output_of(engine, engine.drive(row.id)) == ["a", "approved", "behind"]
+
+
+# random programs
+
+
+PROGRAMS = 60
+
+
+def tree(random: Random, numbers: Iterator[int], depth: int = 0) -> tuple[Any, ...]:
+    """A program: ("step", number, turns), or ("seq" or "gather", its parts). Between the parts stand places for patches."""
+    if depth == 3 or (depth and random.random() < 0.4):
+        return ("step", next(numbers), random.randrange(12))
+    parts = tuple(tree(random, numbers, depth + 1) for _ in range(random.randint(1, 3)))
+    return (random.choice(("seq", "gather")), parts, next(numbers))
+
+
+def body_of(node: tuple[Any, ...], patches: set[int], went: dict[int, set[bool]]) -> Any:
+    """The workflow; in it `patches` tells at the end of which parts something new is done."""
+
+    @workflow(name="program")
+    async def body(flow: Flow) -> None:
+        async def run(node: tuple[Any, ...]) -> None:
+            if node[0] == "step":
+                await flow.do(f"s{node[1]}", work, f"s{node[1]}", node[2])
+            elif node[0] == "seq":
+                for part in node[1]:
+                    await run(part)
+            else:
+                await asyncio.gather(*(run(part) for part in node[1]))
+            number = node[2] if node[0] != "step" else node[1]
+            if number in patches:
+                new = flow.patched(f"p{number}")
+                went.setdefault(number, set()).add(new)
+                if new:
+                    await flow.do(f"new {number}", work, f"new {number}")
+
+        await run(node)
+        await flow.suspend("end")
+
+    return body
+
+
+def cut_off(folder: Path, body: Any, random: Random) -> tuple[Path, str, Throwaway]:
+    """A run of a body whose process has died after some write, or that waits at its end."""
+    (folder / "whole").mkdir(parents=True)
+    engine = Throwaway(folder / "whole", body)
+    cuts: list[int] = []
+    engine.observers.append(lambda events: cuts.append(events[-1].n + 1))
+    run = engine.run("program").id
+    events = list(engine.events(run))
+    engine.vanish()
+    cut_copy(folder / "whole", folder / "cut", run, events, random.choice(cuts))
+    return folder / "cut", run, engine
+
+
+def finish(folder: Path, body: Any, run: str, version: str) -> Throwaway:
+    engine = Throwaway(folder, body, version=version)
+    row = engine.store.run(run)
+    if row.status is Status.RUNNING:
+        engine.drive(run)
+    engine.engine.resume(run)
+    assert engine.drive(run).status is Status.COMPLETED
+    engine.engine.check(run)
+    return engine
+
+
+@pytest.mark.parametrize("seed", range(PROGRAMS))
+def test_runs_of_before_a_patch_go_on_with_it_and_fresh_ones_go_the_new_way_everywhere(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    numbers = count()
+    node = tree(random, numbers)
+    all_of = range(next(numbers))
+    patches = set(random.sample(all_of, random.randint(1, len(all_of))))
+    went: dict[int, set[bool]] = {}
+    old, run, _ = cut_off(tmp_path / "old", body_of(node, set(), {}), random)
+    finish(old, body_of(node, patches, went), run, "2").close()  # never Diverged
+    went.clear()
+    fresh, run, _ = cut_off(tmp_path / "fresh", body_of(node, patches, {}), random)
+    finish(fresh, body_of(node, patches, went), run, "1").close()
+    assert set().union(*went.values()) == {True}
