@@ -48,7 +48,7 @@ VERBS = {
     "list": Verb("list_workflows", "List the workflows of this project.", "Look"),
     "show": Verb("show", "Show what a workflow does and which input it takes.", "Look"),
     "check": Verb("check", "Check that a workflow can be started, or that a run can go on.", "Look"),
-    "export": Verb("export", "Export a run with its journal as a file.", "Look"),
+    "export": Verb("export", "Export runs with their journals as a file.", "Look"),
     "init": Verb("init", "Make a project: settings, a folder of workflows, an example.", "Keep"),
     "new": Verb("new", "Make the file of a new workflow.", "Keep"),
     "doctor": Verb("doctor", "Check the installation, the database and the workflows.", "Keep"),

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from flowstone.journal.timeline import spans
-from flowstone_cli.render.exports.chrome import chrome
+from flowstone_cli.render.exports.chrome import Family, chrome
 from flowstone_cli.render.exports.html import MOST_STEPS, POLICY, html
 from flowstone_cli.render.exports.run_chart import run_chart
 from flowstone_cli.render.mermaid import MOST_NODES
@@ -134,7 +134,7 @@ def test_a_page_of_very_many_steps_stays_readable():
 
 def test_a_trace_is_json_with_lanes_that_do_not_overlap():
     made = order_seen()
-    trace = json.loads("".join(chrome(made.view, run_of(made.view), made.children, made.view.now)))
+    trace = json.loads("".join(chrome([Family(made.view, run_of(made.view), made.children, made.view.now)])))
     events = trace["traceEvents"]
     attempts = [event for event in events if event["ph"] == "X"]
     assert len(attempts) == 13
@@ -150,7 +150,7 @@ def test_a_trace_is_json_with_lanes_that_do_not_overlap():
 
 
 def test_a_trace_of_hostile_texts_is_json(hostile):
-    events = json.loads("".join(chrome(hostile, run_of(hostile), {}, hostile.now)))["traceEvents"]
+    events = json.loads("".join(chrome([Family(hostile, run_of(hostile), {}, hostile.now)])))["traceEvents"]
     assert {event["name"] for event in events if event["ph"] == "X"} == set(HOSTILE)
 
 
@@ -221,3 +221,70 @@ def test_a_browser_shows_the_gantt_and_runs_no_script(hostile, tmp_path):
     assert "<rect" in shown
     assert "<script" not in shown
     assert Page(shown).tags <= TAGS
+
+
+FAMILY = """
+from flowstone import Flow, workflow
+
+def quick() -> None: ...
+
+@workflow
+async def inner(flow: Flow) -> None:
+    await flow.do("score", quick)
+
+@workflow
+async def outer(flow: Flow) -> None:
+    await flow.do("inner", inner)
+"""
+
+
+@pytest.fixture
+def several(project):
+    (project.root / "workflows" / "family.py").write_text(FAMILY)
+    return project, [project.run_id("hello"), project.run_id("outer"), project.run_id("gated")]
+
+
+def test_several_runs_are_an_array_of_documents_and_one_is_a_document(several):
+    project, runs = several
+    result = project.flow("export", *runs, runs[0])
+    documents = json.loads(result.out)
+    assert [one["run"]["id"] for one in documents] == runs, "each once, in the order given"
+    assert documents == [
+        json.loads(project.flow("export", run).out) | {"run": document["run"]}
+        for run, document in zip(runs, documents, strict=True)
+    ]
+    assert json.loads(project.flow("export", runs[0], runs[0]).out)["run"]["id"] == runs[0]
+    assert project.flow("export", *runs, "-o", "all.json").err == "all.json holds 3 runs\n"
+    assert len(json.loads((project.root / "all.json").read_text())) == 3
+
+
+def test_lines_of_events_name_their_run(several):
+    project, runs = several
+    lines = [json.loads(line) for line in project.flow("export", *runs, "--format", "jsonl").out.splitlines()]
+    assert list(dict.fromkeys(line["run"] for line in lines)) == runs
+    for run in runs:
+        assert [line["n"] for line in lines if line["run"] == run] == list(
+            range(project.flow("status", run, "--json").document["events"])
+        )
+    alone = [json.loads(line) for line in project.flow("export", runs[0], "--format", "jsonl").out.splitlines()]
+    assert alone == [line for line in lines if line["run"] == runs[0]]
+
+
+def test_a_trace_of_several_runs_has_a_process_for_each(several):
+    project, runs = several
+    child = project.flow("status", runs[1], "--json").document["steps"][0]["child"]
+    trace = json.loads(project.flow("export", *runs, child, "--format", "chrome").out)
+    names = [event["args"]["name"] for event in trace["traceEvents"] if event["name"] == "process_name"]
+    assert [name.rpartition(" ")[2] for name in names] == [*runs, child]
+    assert [one["run"] for one in trace["otherData"]["runs"]] == [*runs, child]
+    assert min(event["ts"] for event in trace["traceEvents"] if "ts" in event) >= 0
+    assert {event["pid"] for event in trace["traceEvents"] if event["ph"] in "sf"} == {2, 4}
+
+
+@pytest.mark.parametrize("format", ["html", "mermaid"])
+def test_a_page_and_a_chart_show_one_run(several, format):
+    project, runs = several
+    refused = project.flow("export", *runs, "--format", format)
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.endswith(f"  try: flow export {runs[0]} --format {format}\n")
+    assert project.flow("export", runs[0], "--format", format).code == 0

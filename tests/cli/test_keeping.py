@@ -124,8 +124,8 @@ def test_a_healthy_project_has_nothing_wrong(project):
     found = checks(project)
     names = {check for check, _, _ in found}
     assert names == {
-        "python", "settings", "terminal", "sqlite", "file system", "disk", "rights", "database", "schema", "wal", "owners", "index",
-        "workflows",
+        "python", "settings", "terminal", "sqlite", "file system", "disk", "rights", "database", "schema", "wal", "owners",
+        "index", "workflows",
     }  # fmt: skip
     assert ("index", "ok", "2 runs, all rows as their journals have them") in found
     assert project.flow("doctor").out.splitlines()[0].split("\t")[:2] == ["python", "ok"]

@@ -1,7 +1,7 @@
-"""A run as a Chrome trace, which Perfetto and chrome://tracing open: attempts in lanes, waits beside them, failures as marks."""
+"""Runs as a Chrome trace, which Perfetto and chrome://tracing open: attempts in lanes, waits beside them, failures as marks."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from flowstone.clock import to_rfc3339
 from flowstone.journal.labels import label_of
@@ -13,18 +13,33 @@ from flowstone_cli.view import RunView
 Fields = dict[str, Any]
 
 
-def chrome(view: RunView, run: Lane, children: Mapping[str, Lane], end: int) -> Iterator[str]:
-    """The pieces of one JSON document. Microseconds since the run's start; each run is a process, attempts fill its lanes."""
-    start = view.row.created_at
-    about = {"run": view.row.id, "workflow": view.row.workflow, "start": to_rfc3339(start)}
+class Family(NamedTuple):
+    """A run with its child runs, theirs too. `end`: until when what has not ended is drawn, in microseconds."""
+
+    view: RunView
+    run: Lane
+    children: Mapping[str, Lane]
+    end: int
+
+
+def chrome(families: Sequence[Family]) -> Iterator[str]:
+    """The pieces of one JSON document. Microseconds since the first start; each run is a process, attempts fill its lanes."""
+    rows = [family.view.row for family in families]
+    start = min(row.created_at for row in rows)
+    about: Fields = {"run": rows[0].id, "workflow": rows[0].workflow, "start": to_rfc3339(start)}
+    if len(rows) > 1:
+        about = {"runs": [{"run": row.id, "workflow": row.workflow} for row in rows], "start": to_rfc3339(start)}
     yield '{"displayTimeUnit":"ms","otherData":' + json_text.compact(about) + ',"traceEvents":[\n'
-    numbers = {child: number for number, child in enumerate(children, 2)}
+    processes = {
+        family.view.row.id: (f"{family.view.row.workflow} {family.view.row.id}", family.run, family.end) for family in families
+    }
+    for family in families:
+        for child, lane in family.children.items():
+            processes.setdefault(child, (child, lane, family.end))
+    numbers = {run: number for number, run in enumerate(processes, 1)}
     first = True
-    for process, name, lane in [
-        (1, f"{view.row.workflow} {view.row.id}", run),
-        *((numbers[one], one, children[one]) for one in children),
-    ]:
-        for event in _of_run(process, name, lane, numbers, start, end):
+    for run, (name, lane, end) in processes.items():
+        for event in _of_run(numbers[run], name, lane, numbers, start, end):
             yield ("" if first else ",\n") + json_text.compact(event)
             first = False
     yield "\n]}\n"
