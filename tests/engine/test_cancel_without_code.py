@@ -8,6 +8,8 @@ import pytest
 
 from flowstone import Done, Flow, RunCancelled, step, workflow
 from flowstone.errors import Diverged
+from flowstone.journal.notes import next_command
+from flowstone.journal.phase import Phase
 from flowstone.journal.states import Status
 from flowstone.testing.throwaway import Throwaway
 from support.engines import Make, output_of
@@ -324,3 +326,32 @@ def test_a_failed_run_whose_undo_is_gone_waits_for_that_alone_and_ends_with_its_
     assert other.resume(row.id).status is Status.FAILED
     assert (other.ledger(row.id).error or {})["message"] == "the reason"
     assert EFFECTS == ["first", "second", "unfirst succeeded"]
+
+
+@pytest.mark.parametrize("ends", ["cancelled", "failed"])
+def test_a_run_that_undid_nothing_after_all_is_retried(make: Make, ends: str) -> None:
+    @workflow
+    async def once_fails(flow: Flow) -> str:
+        await flow.do("first", work, "first", undo=unwork)
+        if ends == "failed":
+            await flow.do("second", work, "second", retries=0)
+        else:
+            await flow.suspend("hold")
+        return "done"
+
+    BROKEN.add("second")
+    engine = make(once_fails)
+    row = engine.run("once_fails")
+    engine.engine.cancel(row.id, "leave it")
+    engine.drive(row.id, verb="cancel")
+    assert engine.store.run(row.id).status is Status.SUSPENDED  # the undo is gone
+    engine.engine.cancel(row.id, "leave it", undo=False)
+    assert engine.drive(row.id, verb="cancel").status == ends
+    row = engine.store.run(row.id)
+    assert next_command(Phase(ends), [], row.id, now=0, ledger=engine.ledger(row.id)) in (f"flow retry {row.id}", None)
+    BROKEN.clear()
+    engine.engine.retry(row.id)
+    row = engine.drive(row.id)
+    row = engine.resume(row.id) if ends == "cancelled" else row
+    assert output_of(engine, row) == "done"
+    assert EFFECTS.count("first") == 1

@@ -76,6 +76,11 @@ def _succeeded_unaware(ledger: Ledger, key: str, point: int) -> bool:
     return asked_before and operation.status is StepStatus.SUCCEEDED
 
 
+def has_undone(ledger: Ledger) -> bool:
+    """Whether the undo of the run has begun, so that it cannot go on from where it failed. A race's loser is no part of that."""
+    return any(operation.kind == "undo" and operation.opened.get("cause") for operation in ledger.operations.values())
+
+
 def undo_again(ledger: Ledger) -> dict[str, Any]:
     """The cut of a run whose undo failed: everything is kept, the undo that failed is begun again."""
     undos = [operation for operation in ledger.operations.values() if operation.kind == "undo"]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from flowstone.journal.asked import answer_options
+from flowstone.journal.cut import has_undone
 from flowstone.journal.events import Kind
 from flowstone.journal.facts import RunFacts
 from flowstone.journal.labels import label_of
@@ -223,7 +224,7 @@ def _cancel_words(word: str, body: dict[str, Any], or_by: str | None = None) -> 
 
 def _undone(ledger: Ledger) -> bool:
     """Whether the undo has come to its end: the run can then not go on from where it failed."""
-    return ledger.undoing is not None and (ledger.error or {}).get("code") != "UNDO_FAILED"
+    return has_undone(ledger) and (ledger.error or {}).get("code") != "UNDO_FAILED"
 
 
 def _from(ledger: Ledger) -> str:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from flowstone.errors import UsageError
-from flowstone.journal.cut import cut_at, cut_at_failure, undo_again
+from flowstone.journal.cut import cut_at, cut_at_failure, has_undone, undo_again
 from flowstone.journal.ledger import Ledger
 from flowstone.journal.states import Status
 from flowstone.ports import RunRow
@@ -19,7 +19,7 @@ def reopening_cut(row: RunRow, ledger: Ledger, step: str | None) -> dict[str, An
         raise UsageError(f"run {row.id} is {row.status}: only a failed or cancelled run is retried", hint=hint)
     if (ledger.error or {}).get("code") == "UNDO_FAILED" and step is None:
         return undo_again(ledger)
-    if ledger.undoing is not None and any(operation.kind == "undo" for operation in ledger.operations.values()):
+    if has_undone(ledger):
         raise UsageError(
             f"run {row.id} has undone what it did: it cannot go on from there", hint=f"flow fork {row.id} --from STEP"
         )
