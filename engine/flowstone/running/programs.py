@@ -29,7 +29,7 @@ class Programs:
         return definition
 
     def startable(self, workflow: str) -> WorkflowDefinition:
-        """The definition of a workflow of which a new run is wanted. Raises LoadFailed also for a step that it cannot tell apart."""
+        """The definition of a workflow that is to be started. Raises LoadFailed also for a step that it cannot tell apart."""
         definition = self.definition(workflow)
         self.library.require_single_steps(workflow)
         return definition
