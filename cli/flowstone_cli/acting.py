@@ -53,7 +53,7 @@ class Acting:
         self._restoring: Restoring | None = None
         self._told: set[str] = set()
         library = library_of(session.settings.dir, session.settings.root)
-        self._onlooker = Onlooker(library, session.settings.root, self._running, self._say)
+        self._onlooker = Onlooker(library, session.settings.root, self._say, self._running)
         self.engine = Engine(
             session.store(),
             session.owners,
@@ -71,7 +71,7 @@ class Acting:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._onlooker.close()
+        self._onlooker.__exit__()
         self._capture.__exit__(kind, error, trace)
         self.progress.end()
         if kind is None and not self._heard:

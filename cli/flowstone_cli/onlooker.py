@@ -1,16 +1,20 @@
 """A thread that looks on while author's code runs, and tells what keeps all else waiting: an import, a step in the event loop."""
 
-import asyncio
 import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from flowstone.authoring import blocking
 from flowstone.authoring.blocking import BODY
-from flowstone.authoring.loader import Library
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from flowstone.authoring.loader import Library
 
 HELD = 1.0
 """Seconds for which the event loop may be held up without a word."""
@@ -23,9 +27,9 @@ Tell = Callable[[str], None]
 
 
 class Onlooker:
-    """Looks on until it is closed. `tell` is called in its thread; `running` names the steps whose attempts go on."""
+    """Looks on from the start until it is left. `tell` is called in its thread; `running` names the steps that go on."""
 
-    def __init__(self, library: Library, root: Path, running: Names, tell: Tell) -> None:
+    def __init__(self, library: "Library", root: Path, tell: Tell, running: Names = list) -> None:
         self._library = library
         self._root = root
         self._running = running
@@ -34,12 +38,14 @@ class Onlooker:
         self._over = threading.Event()
         self._import: tuple[Path, float] | None = None
         self._ping: _Ping | None = None
-        self.loop: asyncio.AbstractEventLoop | None = None
+        self.loop: AbstractEventLoop | None = None
         """The event loop, while there is one."""
         threading.Thread(target=self._look, name="flow-onlooker", daemon=True).start()
 
-    def close(self) -> None:
-        """Look no more."""
+    def __enter__(self) -> "Onlooker":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
         self._over.set()
 
     def _look(self) -> None:

@@ -388,11 +388,12 @@ def test_a_stopped_process_keeps_its_run_until_it_is_taken_over(warm: Warm, root
     assert judge.read(root)[0][1] == before
 
 
-def test_an_import_that_takes_long_is_told_and_ctrl_c_ends_it(warm: Warm, root: Path) -> None:
+@pytest.mark.parametrize("words", [("run", "slow"), ("show", "slow"), ("check", "slow")])
+def test_an_import_that_takes_long_is_told_and_ctrl_c_ends_it(warm: Warm, root: Path, words: tuple[str, ...]) -> None:
     (root / "workflows" / "slow.py").write_text(
         "import time\nfrom flowstone import workflow\n@workflow\nasync def slow(flow): ...\nwhile True: time.sleep(0.1)\n"
     )
-    command = warm.start(root, "run", "slow")
+    command = warm.start(root, *words)
     until(lambda: "importing workflows/slow.py takes long: 5 s so far, now at workflows/slow.py:5" in command.told())
     command.signal(signal.SIGINT)
     ended = command.wait()

@@ -35,11 +35,12 @@ def command(
     call that a replay cannot repeat: the clock, randomness, files, a set's order. Nothing is run and nothing is written.
     """
     from flowstone.graph.files import library as library_of
+    from flowstone_cli.onlooker import Onlooker
 
     session: Session = ctx.obj
     out = session.out
     library = library_of(session.settings.dir, session.settings.root)
-    with _captured(session):
+    with _captured(session), Onlooker(library, session.settings.root, session.say):
         workflow = None if what is None else _workflow(library, what)
         of_workflows = what is None or workflow is not None or _has_runs(session, what)
         if of_workflows:

@@ -152,13 +152,15 @@ def _owners(session: Session, rows: list[RunRow]) -> Iterator[Finding]:
 def _workflows(session: Session) -> Iterator[Finding]:
     from flowstone.graph.files import library as library_of
     from flowstone_cli.capture import Capture
+    from flowstone_cli.onlooker import Onlooker
 
     settings, err = session.settings, session.err
     library = library_of(settings.dir, settings.root)
     entries = library.index.entries()
     broken: list[Finding] = []
     # What a module prints when it is imported goes to stderr.
-    with Capture(lambda _stream, text: session.tell(clean(text))) as capture:
+    capture = Capture(lambda _stream, text: session.tell(clean(text)))
+    with capture, Onlooker(library, settings.root, session.say):
         session.out.file, err.file = capture.answer, capture.talk
         for entry in entries:
             if entry.name is None or entry.error is not None:

@@ -77,11 +77,16 @@ def _read(session: Session, name: str) -> "tuple[dict[str, Any], Plan, Model | N
     from flowstone.graph.plan import plan_of as plan_of_graph
     from flowstone.journal.plan import shown_document
     from flowstone_cli.capture import Capture
+    from flowstone_cli.onlooker import Onlooker
 
     library = library_of(session.settings.dir, session.settings.root)
     found = library.index.find(name)
     err = session.err  # judged before the streams are exchanged
-    with Capture(lambda _stream, text: session.tell(clean(text))) as capture:
+    capture, onlooker = (
+        Capture(lambda _stream, text: session.tell(clean(text))),
+        Onlooker(library, session.settings.root, session.say),
+    )
+    with capture, onlooker:
         session.out.file, err.file = capture.answer, capture.talk
         loaded = library.load(name)
         definition = definition_of(loaded)
