@@ -104,3 +104,32 @@ def test_a_retry_goes_on_with_the_undo_that_failed_and_then_names_fork(scene):
     assert (result.code, f"next     flow fork {run} --from b\n" in result.err) == (1, True)
     assert (scene.hits("a"), scene.hits("b"), scene.hits("undo a")) == (1, 1, 3)
     assert refused(scene.flow("retry", run, "--json"), 2, "usage")["hint"] == f"flow fork {run} --from STEP"
+
+
+COPES = """
+from flowstone import Flow, workflow
+
+def odd(number: int) -> int:
+    if number % 2:
+        raise ValueError(f"{number} is odd")
+    return number
+
+@workflow
+async def copes(flow: Flow) -> int:
+    found = await flow.map("item", odd, [1, 2, 3], failures="collect")
+    if found.failed:
+        raise RuntimeError(f"{len(found.failed)} failed")
+    return len(found.ok)
+"""
+
+
+def test_failures_that_the_body_coped_with_are_kept_by_a_retry_which_says_so(scene):
+    (scene.root / "workflows" / "copes.py").write_text(COPES)
+    run = scene.run("copes")
+    result = scene.flow("retry", run)
+    assert result.code == 1
+    said = "no step's failure ended the run: item[0] and 1 more, which had failed, is kept so; --from STEP begins at a step"
+    assert result.err.count(said) == 1
+    (scene.root / "workflows" / "copes.py").write_text(COPES.replace("if number % 2", "if number > 9"))
+    result = scene.flow("retry", run, "--from", "item[0]")
+    assert (result.code, result.out, "ended the run" in result.err) == (0, "3\n", False)

@@ -34,8 +34,25 @@ def command(
     limit = park_after(wait, no_wait)
     with Acting(session, "write") as acting:
         acting.engine.retry(row.id, from_step)
+        _tell_what_stays_failed(session, row.id)
         acting.drive(row.id, "retry", limit)
     return acting.conclude(row.id, answer=True)
+
+
+def _tell_what_stays_failed(session: Session, run: str) -> None:
+    """The body may have coped with failures and failed by itself: then they are kept as well, and are not tried again."""
+    from flowstone.journal.events import Kind
+    from flowstone.journal.ledger import Ledger
+    from flowstone.journal.states import StepStatus
+
+    events = session.store().events(run)
+    reopened = next(event for event in reversed(events) if event.kind == Kind.RUN_REOPENED)
+    kept = [one.key for one in Ledger(events).operations.values() if one.of_body and one.status is StepStatus.FAILED]
+    if reopened.body()["cut"]["step"] is None and kept:
+        more = f" and {len(kept) - 1} more" if len(kept) > 1 else ""
+        session.say(
+            f"no step's failure ended the run: {kept[0]}{more}, which had failed, is kept so; --from STEP begins at a step"
+        )
 
 
 def _key(session: Session, row: RunRow, step: str | None) -> str | None:
