@@ -184,6 +184,7 @@ class Session:
             source=lambda: self.store().source(row.version),
             kin=lambda found: [span for lane in self.lanes(found).values() for span in lane.spans],
             child=lambda run_id: self._child_view(run_id, stream),
+            verbose=self.options.verbose > 0,
         )
 
     def _child_view(self, run_id: str, stream: Stream) -> "RunView | None":

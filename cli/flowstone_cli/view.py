@@ -12,6 +12,7 @@ from flowstone.journal.ledger import Ledger
 from flowstone.journal.notes import next_command, took, wanted, worked_until
 from flowstone.journal.operations import Operation
 from flowstone.journal.phase import Phase, phase_of
+from flowstone.journal.states import StepStatus
 from flowstone.journal.timeline import Span
 from flowstone.journal.waits import Wait, waits_of
 from flowstone.ports import RunRow, Source
@@ -42,6 +43,8 @@ class RunView:
     """The spans of the child runs of some spans, theirs too."""
     child: "Callable[[str], RunView | None]" = lambda _run: None
     """A child run by its id, if it is here."""
+    verbose: bool = False
+    """Whether the traces of errors are wanted."""
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -128,6 +131,17 @@ class RunView:
 
             made["plan"] = plan_document(self.graph, self.unvisited)
         return made
+
+    @property
+    def traces(self) -> list[tuple[str, str]]:
+        """With -v where the errors were raised by which the run has failed or is held up: step and trace."""
+        if not self.verbose:
+            return []
+        error = (self.ledger.error or {}) if self.phase is Phase.FAILED else {}
+        errors = [(error.get("step"), error), ((error.get("undo") or {}).get("step"), error.get("undo") or {})]
+        held = [one for one in self.ledger.operations.values() if one.status is StepStatus.RETRYING]
+        errors += [(one.key, one.last.error or {}) for one in held]
+        return [(str(step or ""), str(one["trace"])) for step, one in errors if one.get("trace")]
 
     @property
     def failed_operation(self) -> Operation | None:

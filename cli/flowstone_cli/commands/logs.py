@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from flowstone.errors import NotFound, UsageError
-from flowstone.journal.events import Event
+from flowstone.journal.events import Event, Kind
 from flowstone.journal.labels import label_of
 from flowstone.journal.timeline import spans
 from flowstone_cli import json_text
@@ -40,7 +40,7 @@ def command(
 ) -> int:
     """Print what the steps of a run have printed.
 
-    In a pipe the step, a tab and the text; only the text if STEP is given.
+    In a pipe the step, a tab and the text; only the text if STEP is given. With -v also the traces of attempts that failed.
     """
     session: Session = ctx.obj
     if stream not in (None, "out", "err"):
@@ -51,7 +51,8 @@ def command(
         hint = again(session.arguments, without=("-f", "--follow"))
         raise UsageError("--failed shows attempts that have ended: it does not go with -f", hint=hint)
     row = session.find(run)
-    events = session.store().events(row.id) if step is not None or failed else []
+    traced = session.options.verbose > 0
+    events = session.store().events(row.id) if step is not None or failed or traced else []
     wanted = _Wanted(
         sources=None if step is None else _sources(step, events, session.short(row.id)),
         stream=stream,
@@ -60,6 +61,9 @@ def command(
     )
     people, left = People(session.out), tail
     for batch in _batches(session, row.id, follow):
+        if traced and not follow:
+            batch += _traces(events, batch)
+            batch.sort(key=lambda line: line.id)
         lines = [line for line in batch if wanted.has(line)]
         if left is not None:
             lines, left = lines[len(lines) - min(len(lines), left) :], None  # what comes later is shown whole
@@ -108,6 +112,20 @@ def _batches(session: Session, run_id: str, follow: bool) -> Iterator[list[Line]
         seen = pieces[-1][0] if pieces else seen
         yield lines.take(pieces)
     yield lines.rest()
+
+
+def _traces(events: Sequence[Event], lines: Sequence[Line]) -> list[Line]:
+    """Where the attempts that failed raised their errors, each after the last that it printed."""
+    made = []
+    for event in events:
+        trace = (event.body().get("error") or {}).get("trace") if event.kind == Kind.STEP_FAILED else None
+        if not trace:
+            continue
+        printed = [one.id for one in lines if (one.step, one.attempt) == (event.step, event.attempt)]
+        after = max(printed or [one.id for one in lines if one.at <= event.at], default=0)
+        texts = str(trace).rstrip("\n").split("\n")
+        made += [Line(after, event.step, event.attempt, event.at, "err", text) for text in texts]
+    return made
 
 
 def _failed(events: Sequence[Event]) -> frozenset[tuple[str, int]]:

@@ -7,7 +7,7 @@ from flowstone.journal.labels import label_of
 from flowstone.journal.notes import cancel_note, refused_note, said_note
 from flowstone.journal.phase import Phase
 from flowstone.journal.waits import PERSON, WORD, Wait, expired
-from flowstone_cli.clean import cells, fit, left, one_line
+from flowstone_cli.clean import cells, clean, fit, left, one_line
 from flowstone_cli.render import schema as schema_words
 from flowstone_cli.render import spoken
 from flowstone_cli.render.text import Part, count, field, instant_words, line
@@ -71,7 +71,17 @@ def _where_failed(view: RunView, stream: Stream) -> str:
 
 
 def details(view: RunView, stream: Stream) -> str:
-    """Why the run stands as it does."""
+    """Why the run stands as it does; with -v also the traces."""
+    return _details(view, stream) + "".join(_trace(step, trace, stream) for step, trace in view.traces)
+
+
+def _trace(step: str, trace: str, stream: Stream) -> str:
+    """Where an error was raised, each line whole."""
+    made = field(stream, "trace", f"of {label_of(step)}" if step else "of the body", whole=True)
+    return made + "".join(f"    {clean(one)}\n" for one in trace.rstrip("\n").split("\n"))
+
+
+def _details(view: RunView, stream: Stream) -> str:
     if view.phase is Phase.FAILED and view.ledger.error is not None:
         error = view.ledger.error
         undo = error.get("undo")

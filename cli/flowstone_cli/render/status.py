@@ -67,6 +67,7 @@ def piped(view: RunView) -> str:
         said = said_note(ledger, wait["step"]) or refused_note(ledger, wait["step"])
         words = (said,) if said else ()
         lines += [("waiting", wait["kind"], wait["reason"], wait["deadline"] or wait["wake_at"], *words)]
+    lines += [("trace", step, one) for step, trace in view.traces for one in trace.rstrip("\n").split("\n")]
     lines += [("next", document["next"])]
     lines += [("node", fate.node, fate.status, fate.why) for fate in view.unvisited]
     for step in document["steps"]:
