@@ -219,6 +219,8 @@ def _version_option() -> Any:
 def _usage_error(error: Any, arguments: Sequence[str]) -> UsageError:
     context: Any = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "flow"
+    if path == "flow" and (verb := next((argument for argument in arguments if argument in VERBS), None)) is not None:
+        path = f"flow {verb}"
     hint = f"{path} --help"
     looks = context is not None and getattr(VERBS.get(context.info_name), "group", "") == "Look"
     if looks and type(error).__name__ == "MissingParameter" and "'RUN'" in error.format_message():

@@ -16,6 +16,8 @@ from flowstone.ports import Filter, RunRow, Store
 
 SHORTEST = 3
 """Characters of an id that must at least be given."""
+ONE_OF_THEM = "flow status "
+"""How the hint begins that names one of several candidates."""
 SHOWN = 10
 """Candidates that an error lists."""
 
@@ -68,7 +70,7 @@ def _by_sign(form: str, reader: Reader) -> RunRow:
         if int(back) >= len(candidates):
             raise NotFound(f"{form}: there are only {len(candidates)}", hint="flow runs")
         return candidates[int(back)]
-    return _only(f"{form} stands for {len(candidates)} runs", candidates, reader, f"flow status @{match['which']}~0")
+    return _only(f"{form} stands for {len(candidates)} runs", candidates, reader, f"{ONE_OF_THEM}@{match['which']}~0")
 
 
 def _started_by_people(workflow: str | None, reader: Reader) -> Iterator[RunRow]:
@@ -115,7 +117,7 @@ def _by_id(form: str, reader: Reader) -> Choice:
     if not found:
         raise NotFound(f'no run starts with "{form}"', hint="flow runs", details=_closest(prefix, reader))
     many = f"more than {SHOWN}" if len(found) > SHOWN else str(len(found))
-    row = _only(f'"{form}" stands for {many} runs', found, reader, f"flow status {found[0].id}")
+    row = _only(f'"{form}" stands for {many} runs', found, reader, f"{ONE_OF_THEM}{found[0].id}")
     return Choice(row, echo=len(prefix) < reader.store.prefix_length())
 
 

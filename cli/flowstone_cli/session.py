@@ -14,6 +14,7 @@ from flowstone.errors import Damaged, FlowError, NotFound, UsageError
 from flowstone_cli.clean import head, one_line
 from flowstone_cli.options import Options
 from flowstone_cli.terminal import ReaderGone, Stream, stream
+from flowstone_cli.typed import again
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -131,7 +132,12 @@ class Session:
         from flowstone_cli import run_forms
 
         reader = run_forms.Reader(self.store(mode), self.life, self.clock.now())
-        choice = run_forms.find(form, reader)
+        try:
+            choice = run_forms.find(form, reader)
+        except NotFound as error:
+            if error.hint is not None and error.hint.startswith(run_forms.ONE_OF_THEM):  # with the verb and options typed
+                error.hint = again(self.arguments, instead={form: error.hint.removeprefix(run_forms.ONE_OF_THEM)})
+            raise
         self._found.append(choice.row.id)
         if choice.echo:
             row = choice.row

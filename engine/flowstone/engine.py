@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flowstone.authoring.definition import Policy, require_entry
-from flowstone.authoring.inputs import bind, recorded
+from flowstone.authoring.inputs import bind
 from flowstone.clock import MICROSECONDS, Clock
 from flowstone.errors import BadSettings, FlowError, NotFound, TryAgain, UsageError
 from flowstone.identity import new_run_id, present_user, who
@@ -95,7 +95,7 @@ class Engine:
         self._passing = Passing(
             store, owners, clock, self._output, self.stop, self, self._policy, observe or (lambda run, events: None)
         )
-        self._forking = Forking(store, owners, clock, self._program, self._programs.plan, self._log)
+        self._forking = Forking(store, owners, clock, self._program, self._programs.plan, self._log, self._programs.given)
         self._taken: dict[str, Taken] = {}
         self._driving: dict[str, asyncio.Event] = {}
         """Set when the pass of that run has ended."""
@@ -115,7 +115,7 @@ class Engine:
         another input). Nothing is written then.
         """
         definition = self._programs.startable(workflow)
-        data = recorded(definition, data)
+        data = self._programs.given(workflow, data)
         bind(definition, data, where=workflow)
         require_entry(definition, start)
         if definition.require is not None:
@@ -231,9 +231,7 @@ class Engine:
         Raises NotFound (no such step), BadData (the input does not fit), Diverged (today's code would not have come there).
         """
         user = self.settings.user or present_user()
-        row = self.store.run(run_id)
-        data = data if data is UNCHANGED else recorded(self._programs.definition(row.workflow), data)
-        return self._forking.fork(row, step, data, user)
+        return self._forking.fork(self.store.run(run_id), step, data, user)
 
     def check_retry(self, run_id: str, step: str | None = None) -> None:
         """Raise what `retry` would; nothing is written."""

@@ -47,7 +47,7 @@ def test_a_dry_run_says_what_is_kept_and_touches_nothing(scene):
 
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
 def test_only_a_run_that_failed_or_was_cancelled_is_retried(scene, dry):
-    for workflow, hint in (("plain", "flow fork {} --from STEP"), ("gated", "flow resume {}")):
+    for workflow, hint in (("plain", "flow fork {} --from STEP"), ("gated", "flow approve {} ok")):
         run = scene.run(workflow)
         document = refused(scene.flow("retry", run, *dry, "--json"), 2, "usage")
         assert document["hint"] == hint.format(run)

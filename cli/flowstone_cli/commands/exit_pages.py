@@ -18,9 +18,12 @@ had been done is undone, as far as it has an undo. 1 is never a fault of flow's.
 """,
     exit_codes.USAGE: """\
 The command line is wrong: an unknown verb or option, an argument that is
-missing, or a question that nobody was there to answer (--yes). Nothing was touched.
+missing, or a question that nobody was there to answer (--yes). Or the run is in
+a state that the verb is not for: a completed run is not retried, a failed one not
+resumed. Nothing was touched.
 
   flow VERB --help     what the verb takes
+  flow status RUN      what the run is, and the command for it
 """,
     exit_codes.CANCELLED: """\
 The run ended cancelled: by flow cancel, or by its own flow.cancel(...). What
@@ -97,8 +100,8 @@ has its answer already. stderr says who. Nothing was changed.
 """,
     exit_codes.REFUSED: """\
 The recorded history and today's code disagree: the body asks for other steps
-than those that have been carried out. The run is as it was. stderr names the
-step, the file and the line.
+than those that have been carried out, or there is no such body any more. The run
+is as it was. stderr names the step, the file and the line.
 
   flow check RUN       the same, without starting anything
   flow fork RUN --from STEP   a new run with today's code, from there on

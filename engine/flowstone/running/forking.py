@@ -46,6 +46,8 @@ class Forking:
     plan: Callable[[str], dict[str, Any]]
     """What run.created keeps of a workflow's plan."""
     log: Callable[[str, int, str], None]
+    given: Callable[[str, Any], Any]
+    """The input of a workflow that a person gives, as it is recorded."""
 
     def prepared(self, row: RunRow, step: str, data: Any) -> "Prepared":
         """What a fork begins with, checked against today's code. Writes nothing.
@@ -56,7 +58,7 @@ class Forking:
         ledger = Ledger(events)
         point = fork_point(ledger, step, row.id)
         recorded = ledger.created["input"]
-        data = recorded if data is UNCHANGED else data
+        data = recorded if data is UNCHANGED else self.given(row.workflow, data)
         program = self.program(row, data, "the run's recorded one" if data is recorded else "the fork's")
         copies = copied(events, ledger, point)
         begin = Draft(Kind.RUN_CREATED, text=body_text(**ledger.created | {"input": data, "version": ledger.version}))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flowstone.authoring.definition import Policy, WorkflowDefinition, definition_of
-from flowstone.authoring.inputs import bind
+from flowstone.authoring.inputs import bind, recorded
 from flowstone.authoring.requests import Site
 from flowstone.errors import BadData, FlowError, LoadFailed, NotFound
 from flowstone.journal.plan import plan_document
@@ -33,6 +33,10 @@ class Programs:
         definition = self.definition(workflow)
         self.library.require_single_steps(workflow)
         return definition
+
+    def given(self, workflow: str, data: Any) -> Any:
+        """An input that a person gives as it is recorded. Raises BadData."""
+        return recorded(self.definition(workflow), data)
 
     def source(self, workflow: str) -> Source:
         """The source of a workflow's body, with its version."""

@@ -5,7 +5,10 @@ from typing import Any
 from flowstone.errors import UsageError
 from flowstone.journal.cut import cut_at, cut_at_failure, has_undone, undo_again
 from flowstone.journal.ledger import Ledger
+from flowstone.journal.notes import next_command
+from flowstone.journal.phase import Phase
 from flowstone.journal.states import Status
+from flowstone.journal.waits import waits_of
 from flowstone.ports import RunRow
 
 
@@ -15,8 +18,7 @@ def reopening_cut(row: RunRow, ledger: Ledger, step: str | None) -> dict[str, An
     Raises UsageError for a run that has not failed, was not cancelled, or is undone; NotFound for a step that it has not reached.
     """
     if row.status not in (Status.FAILED, Status.CANCELLED):
-        hint = f"flow resume {row.id}" if row.status is not Status.COMPLETED else f"flow fork {row.id} --from STEP"
-        raise UsageError(f"run {row.id} is {row.status}: only a failed or cancelled run is retried", hint=hint)
+        raise UsageError(f"run {row.id} is {row.status}: only a failed or cancelled run is retried", hint=_instead(row, ledger))
     if (ledger.error or {}).get("code") == "UNDO_FAILED" and step is None:
         return undo_again(ledger)
     if has_undone(ledger):
@@ -26,6 +28,14 @@ def reopening_cut(row: RunRow, ledger: Ledger, step: str | None) -> dict[str, An
     if step is not None:
         return _without_undone(ledger, cut_at(ledger, step, row.id))
     return _without_undone(ledger, cut_at_failure(ledger, (ledger.error or {}).get("step")))
+
+
+def _instead(row: RunRow, ledger: Ledger) -> str:
+    """The command that takes on a run which has not failed."""
+    if row.status is Status.COMPLETED:
+        return f"flow fork {row.id} --from STEP"
+    phase = Phase.WAITING if row.status is Status.SUSPENDED else Phase.INTERRUPTED
+    return next_command(phase, waits_of(ledger), row.id, now=row.updated_at, ledger=ledger) or f"flow resume {row.id}"
 
 
 def _without_undone(ledger: Ledger, cut: dict[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from flowstone.journal.summary import Index
 from flowstone.ports import AuditNote, Owners, RunRow, Store
 from flowstone.running.body import Body, Program
 from flowstone.running.cancelling import cancelling, is_without_body
-from flowstone.running.ownership import Cause, claim_drafts, claimed
+from flowstone.running.ownership import Cause, claim_drafts, claimed, refuse_if_owned
 from flowstone.running.recognition import Difference
 from flowstone.running.reopening import reopening_cut
 from flowstone.running.steps.gate import closing
@@ -102,8 +102,9 @@ class Taking:
     def reopenable(self, row: RunRow, step: str | None) -> tuple[Taken, dict[str, Any]]:
         """A run that has failed or was cancelled at the frontier of what its cut keeps, and the cut. Writes nothing.
 
-        Raises UsageError, NotFound (no such step), Diverged.
+        Raises UsageError, RunOwned, NotFound (no such step), Diverged.
         """
+        refuse_if_owned(self.owners, row)
         events = self.store.events(row.id)
         ledger = Ledger(events)
         cut = reopening_cut(row, ledger, step)
