@@ -19,7 +19,7 @@ def test_a_retry_of_a_run_that_is_executed_is_75_as_a_resume_is(scene, dry):
     told = [refused(scene.flow(*verb, "--json"), 75, "try_again") for verb in (("retry", run, *dry), ("resume", run))]
     assert [one["hint"] for one in told] == [f"flow status {run}"] * 2
     scene.let("a")
-    assert scene.ended(process).code == 0
+    assert scene.ended(process)[0] == 0
     assert scene.row(run).status == "completed"
 
 
