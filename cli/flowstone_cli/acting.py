@@ -52,6 +52,7 @@ class Acting:
         self._heard = 0
         self._restoring: Restoring | None = None
         self._told: set[str] = set()
+        self._crowd = False
         library = library_of(session.settings.dir, session.settings.root)
         self._onlooker = Onlooker(library, session.settings.root, self._say, self._running)
         self.engine = Engine(
@@ -169,13 +170,17 @@ class Acting:
         return [label_of(step) for _, step in list(self._output.running)]
 
     def _settle(self) -> None:
-        """A step has ended: take what it has printed, and set back what it has changed in this process."""
+        """A step has ended: take what it has printed. After the last one set back what they have changed here."""
         self._capture.settle()
         running = self._running()
-        for what in () if self._restoring is None else self._restoring.set_back(alone=len(running) < 2):
+        self._crowd = self._crowd or len(running) > 1
+        if len(running) > 1 or self._restoring is None:
+            return
+        whose = "a step" if self._crowd or not running else f'step "{running[0]}"'
+        self._crowd = False
+        for what in self._restoring.set_back():
             if what not in self._told:
                 self._told.add(what)
-                whose = f'step "{running[0]}"' if len(running) == 1 else "a step"
                 self._say(f"warning: {whose} has left {what}; it is set back, since a later process would not have it")
 
     def conclude(self, run_id: str, *, answer: bool = False, code: int | None = None) -> int:

@@ -19,8 +19,8 @@ class Restoring:
         self._umask = os.umask(_ANY)
         os.umask(self._umask)
 
-    def set_back(self, *, alone: bool) -> Iterator[str]:
-        """Set back what was changed; what that was, in words. `alone`: no other step runs, which might make files just now."""
+    def set_back(self) -> Iterator[str]:
+        """Set back what was changed, while no step runs that may need it; what that was, in words."""
         if self._folder is not None and _folder() != self._folder:
             try:
                 os.chdir(self._folder)
@@ -28,10 +28,9 @@ class Restoring:
                 yield f"the working directory changed, and it cannot be set back: {error.strerror}"
             else:
                 yield "the working directory changed"
-        if alone:
-            found = os.umask(self._umask)
-            if found != self._umask:
-                yield f"the umask changed to {found:03o}"
+        found = os.umask(self._umask)
+        if found != self._umask:
+            yield f"the umask changed to {found:03o}"
         if self._ears.hold():
             yield "the handling of signals changed"
         if self._capture.hold():
