@@ -23,6 +23,10 @@ At = Annotated[
     str | None,
     typer.Option("--at", metavar="AT", help="An event number, -1, an instant, +1.5s, STEP, before:STEP.", show_default=False),
 ]
+Path = Annotated[
+    str | None,
+    typer.Option("--path", metavar="PATH", help="Only the value there, as items[0].total.", show_default=False),
+]
 Comment = Annotated[str | None, typer.Option("--comment", metavar="TEXT", help="Kept with the answer.", show_default=False)]
 By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who answers, if not you.", show_default=False)]
 NoResume = Annotated[bool, typer.Option("--no-resume", help="Only record the answer.")]

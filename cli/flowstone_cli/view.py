@@ -12,7 +12,7 @@ from flowstone.journal.ledger import Ledger
 from flowstone.journal.notes import next_command, took, wanted, worked_until
 from flowstone.journal.operations import Operation
 from flowstone.journal.phase import Phase, phase_of
-from flowstone.journal.states import StepStatus
+from flowstone.journal.states import STEP_ENDS, StepStatus
 from flowstone.journal.timeline import Span
 from flowstone.journal.waits import Wait, waits_of
 from flowstone.ports import RunRow, Source
@@ -20,6 +20,14 @@ from flowstone.ports import RunRow, Source
 if TYPE_CHECKING:
     from flowstone.graph.fates import Fate
     from flowstone.graph.model import Model
+
+
+SHOWN_STEPS = {
+    "all": frozenset(StepStatus),
+    "open": frozenset(StepStatus) - STEP_ENDS,
+    "failed": frozenset({StepStatus.FAILED}),
+}
+"""What `flow status --steps` takes, and the statuses that it shows."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,8 @@ class RunView:
     """The spans of the child runs of some spans, theirs too."""
     child: "Callable[[str], RunView | None]" = lambda _run: None
     """A child run by its id, if it is here."""
+    steps: str = "all"
+    """Which steps the document has: all, open (not ended), failed."""
     verbose: bool = False
     """Whether the traces of errors are wanted."""
 
@@ -126,6 +136,8 @@ class RunView:
         """`flow.run/1`."""
         made = run_document(self.row, self.ledger, life=self.life, now=self.now, seen_at=self.seen_at)
         made["next"] = self._next(whole=True)
+        if self.steps != "all":
+            made["steps"] = [step for step in made["steps"] if step["status"] in SHOWN_STEPS[self.steps]]
         if self.graph is not None:
             from flowstone.graph.fates import plan_document
 

@@ -15,8 +15,15 @@ from flowstone.running.stopping import Stop
 class Sweeps(Protocol):
     """What a worker asks of the engine."""
 
-    clock: Clock
-    stop: Stop
+    @property
+    def clock(self) -> Clock:
+        """What tells the time."""
+        ...
+
+    @property
+    def stop(self) -> Stop:
+        """What a signal sets."""
+        ...
 
     def due(self, limit: int) -> Sequence[RunRow]:
         """Runs that would get further now and that nobody executes."""
@@ -26,6 +33,34 @@ class Sweeps(Protocol):
         """Carry a run on until it ends or parks."""
         ...
 
+
+@dataclass(frozen=True, slots=True)
+class Only:
+    """An engine of which only the runs of some workflows are seen."""
+
+    engine: Sweeps
+    workflows: frozenset[str]
+
+    @property
+    def clock(self) -> Clock:
+        """The engine's."""
+        return self.engine.clock
+
+    @property
+    def stop(self) -> Stop:
+        """The engine's."""
+        return self.engine.stop
+
+    def due(self, limit: int) -> Sequence[RunRow]:
+        """Those of the workflows."""
+        return [row for row in self.engine.due(_ALL) if row.workflow in self.workflows][:limit]
+
+    def drive(self, run_id: str, *, park_after: int | None = -1, verb: str = "resume", follow: bool = True) -> Awaitable[RunRow]:
+        """As the engine does."""
+        return self.engine.drive(run_id, park_after=park_after, verb=verb, follow=follow)
+
+
+_ALL = 1_000_000_000
 
 Tell = Callable[[RunRow, RunRow | FlowError | None], None]
 """Hears of each run twice: its row when it was taken up, then that and its row afterwards, or the error that ended the pass."""

@@ -105,9 +105,10 @@ def command(
         hint = f"flow export {views[0].id} --format {format}"
         raise UsageError(f"{format} shows one run, and {len(views)} are given; json, jsonl and chrome take several", hint=hint)
     if output != "-":
+        was_there = Path(output).exists()
         replace(Path(output), pieces)
         held = f"run {session.short(views[0].row.id)}" if len(views) == 1 else count(len(views), "run")
-        session.say(f"{output} holds {held}")
+        session.say(f"{output} holds {held}" + (", in place of what was there" if was_there else ""))
         return 0
     for piece in pieces:
         session.out.write(piece)

@@ -13,7 +13,7 @@ from flowstone.journal.events import Event, Kind
 from flowstone.journal.labels import label_of
 from flowstone.journal.timeline import spans
 from flowstone_cli import json_text
-from flowstone_cli.parameters import Run
+from flowstone_cli.parameters import Run, instant_since
 from flowstone_cli.render.logs import Line, Lines, People, document, piped
 from flowstone_cli.session import Session
 from flowstone_cli.typed import again, json_or_lines, unknown_choice
@@ -36,6 +36,9 @@ def command(
         str | None, typer.Option("--stream", metavar="out|err", help="Only one of the two.", show_default=False)
     ] = None,
     failed: Annotated[bool, typer.Option("--failed", help="Only of attempts that failed or were interrupted.")] = False,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="DUR|TIME", help="Only lines printed since then.", show_default=False)
+    ] = None,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object per line.")] = False,
 ) -> int:
     """Print what the steps of a run have printed.
@@ -58,6 +61,7 @@ def command(
         stream=stream,
         text=grep or "",
         failed=_failed(events) if failed else None,
+        since=None if since is None else instant_since(since, session.clock.now()),
     )
     people, left = People(session.out), tail
     for batch in _batches(session, row.id, follow):
@@ -87,6 +91,7 @@ class _Wanted:
     text: str
     failed: frozenset[tuple[str, int]] | None
     """Attempts that did not succeed."""
+    since: int | None
 
     def has(self, line: Line) -> bool:
         """Whether a line is wanted."""
@@ -94,6 +99,8 @@ class _Wanted:
             keys, attempt = self.sources
             if line.step not in keys or attempt not in (None, line.attempt):
                 return False
+        if self.since is not None and line.at < self.since:
+            return False
         if self.failed is not None and (line.step, line.attempt) not in self.failed:
             return False
         return self.stream in (None, line.stream) and self.text in line.text

@@ -49,6 +49,10 @@ def command(
     if detach and (wait or no_wait):
         hint = again(session.arguments, without=("--wait", "--no-wait"))
         raise UsageError("--detach waits for nothing: leave --wait and --no-wait out", hint=hint)
+    if session.is_fresh:  # before a database is made for it
+        from flowstone.graph.files import library as library_of
+
+        library_of(session.settings.dir, session.settings.root).index.find(name)
     with Acting(session, "create") as acting:
         try:
             started = acting.engine.start(name, given.value, key=key, detach=detach, start=start)

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from flowstone.journal.documents import runs_document
+from flowstone.journal.notes import took
 from flowstone.journal.phase import Phase, is_waiting, phase_of, row_waits
 from flowstone.journal.states import Status
 from flowstone.ports import Filter, RunRow
@@ -33,12 +34,18 @@ def command(
     since: Annotated[str | None, typer.Option("--since", metavar="DUR|TIME", help="Started since then, as 2d.")] = None,
     older: Annotated[str | None, typer.Option("--older", metavar="DUR|TIME", help="Started before then.")] = None,
     min_duration: Annotated[str | None, typer.Option("--min-duration", metavar="DUR", help="Took so long or longer.")] = None,
+    sort: Annotated[
+        str | None, typer.Option("--sort", metavar="FIELD", help="created, duration, steps, workflow; with - downwards.")
+    ] = None,
     grep: Annotated[str | None, typer.Option("--grep", metavar="TEXT", help="Name, key, user, error or wait has TEXT.")] = None,
 ) -> int:
     """List runs, newest first."""
     session: Session = ctx.obj
     sieve = Sieve(waiting_for, since, older, min_duration, grep)
-    rows, total = _found(session, workflow, status, key, sieve, None if all else limit)
+    order = None if sort is None else _order(session, sort)
+    rows, total = _found(session, workflow, status, key, sieve, None if all or order is not None else limit)
+    if order is not None:
+        rows = sorted(rows, key=order, reverse=str(sort).startswith("-"))[: None if all else limit]
     out, now = session.out, session.clock.now()
     listing = [(row, session.life(row)) for row in rows]
     unread = run_forms.unread(rows, run_forms.Reader(session.store(), session.life, now)) if rows else {}
@@ -57,6 +64,21 @@ def command(
     else:
         out.write(runs.piped(listed, rows))
     return 0
+
+
+def _order(session: Session, sort: str) -> Callable[[RunRow], Any]:
+    """What `--sort` sorts by. Raises UsageError for what is no field."""
+    now = session.clock.now()
+    orders: dict[str, Callable[[RunRow], Any]] = {
+        "created": lambda row: row.created_at,
+        "duration": lambda row: took(row, phase_of(row, session.life(row)), now),
+        "steps": lambda row: row.steps,
+        "workflow": lambda row: row.workflow,
+    }
+    field = sort.removeprefix("-")
+    if field not in orders:
+        raise unknown_choice(session.arguments, "--sort", field, list(orders))
+    return orders[field]
 
 
 @dataclass(frozen=True, slots=True)

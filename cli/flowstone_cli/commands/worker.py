@@ -18,6 +18,9 @@ def command(
     ctx: typer.Context,
     once: Annotated[bool, typer.Option("--once", help="Leave when nothing is due any more.")] = False,
     concurrency: Annotated[int, typer.Option("--concurrency", metavar="N", help="At most so many runs at a time.", min=1)] = 4,
+    workflow: Annotated[
+        list[str], typer.Option("--workflow", metavar="NAME", help="Only runs of this one; may be repeated.", show_default=False)
+    ] = [],  # noqa: B006
     poll: Annotated[str, typer.Option("--poll", metavar="DUR", help="How often to look for runs.")] = "1s",
 ) -> int:
     """Work on runs that are interrupted, due or detached; Ctrl-C puts them down and leaves.
@@ -27,7 +30,7 @@ def command(
     """
     session: Session = ctx.obj
     every = microseconds("--poll", poll)
-    from flowstone.worker import work
+    from flowstone.worker import Only, work
     from flowstone_cli.acting import Acting
 
     with Acting(session, "create", quiet=True) as acting:
@@ -45,7 +48,10 @@ def command(
                 event = "taken_up" if after is None else "put_down"
                 out.write(sweep.worker_line(event, to_rfc3339(session.clock.now()), one))
 
-        passes = acting.carry_out(work(acting.engine, concurrency=concurrency, poll=every, once=once, tell=tell))
+        for name in workflow:
+            acting.engine.library.load(name)
+        engine = Only(acting.engine, frozenset(workflow)) if workflow else acting.engine
+        passes = acting.carry_out(work(engine, concurrency=concurrency, poll=every, once=once, tell=tell))
         if once and acting.stopped_code is None:
             say_passed_over(acting, nothing=not passes)
     return acting.stopped_code or exit_codes.OK

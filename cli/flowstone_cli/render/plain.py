@@ -66,7 +66,8 @@ class Plain:
 
     def _attempt(self, event: Event, run: str) -> str:
         most = self._policies.get((run, event.step or ""))
-        return f"{event.attempt}/{most}" if most else str(event.attempt)
+        counts = most is not None and (event.attempt or 0) <= most  # a retry of the run begins to count anew
+        return f"{event.attempt}/{most}" if counts else str(event.attempt)
 
     def _fields(self, event: Event, body: Fields, ms: int | None, run: str) -> Fields | None:
         match event.kind:

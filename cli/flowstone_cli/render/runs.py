@@ -45,7 +45,7 @@ def people(listed: Sequence[Listed], rows: Sequence[RunRow], stream: Stream, *, 
     ]
     columns = [column for column in columns if stream.width >= column.from_width and (column.title != "KEY" or any(column.texts))]
     columns = _narrowed(columns, stream)
-    made = line(stream, "   " + "  ".join(_cell(column.title, column, stream) for column in columns))
+    made = line(stream, ("   " + "  ".join(_cell(column.title, column, stream) for column in columns)).rstrip())
     for index, one in enumerate(listed):
         texts = "  ".join(_cell(column.texts[index], column, stream) for column in columns)
         made += line(stream, (stream.glyph(one["phase"]), one["phase"]), f"  {texts}")
