@@ -8,8 +8,8 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,7 @@ class Project:
     """A folder with workflows, and `flow` in it."""
 
     root: Path
+    started: "list[subprocess.Popen[str]]" = field(default_factory=list)
 
     def environment(self, **more: str) -> dict[str, str]:
         """What the command sees: nothing of the test's own terminal."""
@@ -111,7 +112,16 @@ class Project:
         """The command, running."""
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL, **options}
         command = [sys.executable, "-m", "flowstone_cli", *arguments]
-        return subprocess.Popen(command, cwd=self.root, env=self.environment(), text=True, **options)
+        process = subprocess.Popen(command, cwd=self.root, env=self.environment(), text=True, **options)
+        self.started.append(process)
+        return process
+
+    def end_what_is_left(self) -> None:
+        """Kill what a failed test has left running: it would take the time of all tests after it."""
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
 
     def flow(self, *arguments: str | bytes, stdin: str | bytes | None = None, python: tuple[str, ...] = (), **env: str) -> Result:
         """Run the command with pipes."""
@@ -167,11 +177,13 @@ class Project:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path: Path) -> Iterator[Project]:
     """A fresh project."""
     (tmp_path / "workflows").mkdir()
     (tmp_path / "workflows" / "examples.py").write_text(WORKFLOWS)
-    return Project(tmp_path)
+    made = Project(tmp_path)
+    yield made
+    made.end_what_is_left()
 
 
 @pytest.fixture(scope="module")
