@@ -32,7 +32,7 @@ SIGTERM = 143
 TABLE: tuple[tuple[int, str, str], ...] = (
     (OK, "ok", "did what was asked; the run completed"),
     (RUN_FAILED, "run failed", "the workflow ended failed; its undos are done"),
-    (USAGE, "usage", "bad option or missing argument, or a verb that the run's state does not allow; nothing was touched"),
+    (USAGE, "usage", "bad command line, or the run's state does not allow it"),
     (CANCELLED, "cancelled", "the run ended cancelled"),
     (UNDO_FAILED, "undo failed", "the run failed and an undo failed: someone must look"),
     (NOT_FINISHED, "not finished", "waiting, sleeping or still running"),
@@ -43,7 +43,7 @@ TABLE: tuple[tuple[int, str, str], ...] = (
     (CANNOT_CREATE, "cannot create", "a file for output cannot be made, or is there already"),
     (STORAGE, "storage", "database, disk or output failed; what was recorded is intact"),
     (TRY_AGAIN, "try again", "locked, owned by another process, or already answered"),
-    (REFUSED, "refused", "recorded history and code disagree, or the code is gone; the run is untouched"),
+    (REFUSED, "refused", "history and code disagree, or the code is gone"),
     (NOT_ALLOWED, "not allowed", "approver policy, or a database that cannot be written"),
     (CONFIG, "config", "flow.toml or [tool.flow] is wrong"),
     (TIMED_OUT, "timed out", "the time given was up; the run is as it is"),
