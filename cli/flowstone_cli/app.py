@@ -1,5 +1,7 @@
 """The command `flow`: a table of verbs, of which only the one asked for is imported, and the border where errors are told."""
 
+import os
+import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
@@ -13,7 +15,7 @@ from flowstone.errors import BadData, FlowError, LoadFailed, UsageError
 from flowstone_cli import VERSION, exit_codes
 from flowstone_cli.clean import one_line
 from flowstone_cli.options import Options, shared_parameters
-from flowstone_cli.terminal import ReaderGone
+from flowstone_cli.terminal import ReaderGone, width_of
 
 
 class Verb(NamedTuple):
@@ -83,6 +85,8 @@ ClickUsageError: Any = typer.BadParameter.__mro__[1]
 _PATHS = ("-i", "--input", "--db", "--dir")
 
 _CONTEXT: dict[str, Any] = {"max_content_width": 80}
+NARROWEST_HELP = 52
+"""Columns below which the help must be told how wide the window is: the parser takes it for wider."""
 
 
 class Root(TyperGroup):
@@ -116,17 +120,20 @@ class Root(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Two examples, the verbs by group, the options."""
-        formatter.write("Durable workflows in plain Python, run from the terminal.\n\nExamples:\n")
-        formatter.write_dl(list(_EXAMPLES), col_max=40)
+        formatter.write_text("Durable workflows in plain Python, run from the terminal.")
+        formatter.write("\nExamples:\n")
+        formatter.write_dl(list(_EXAMPLES), col_max=min(40, formatter.width // 2))
         for group in dict.fromkeys(verb.group for verb in VERBS.values()):
             with formatter.section(group):
                 formatter.write_dl([(name, verb.help) for name, verb in VERBS.items() if verb.group == group])
         with formatter.section("When a run does not go on"):
-            formatter.write_dl(list(_GOING_ON), col_max=40)
+            formatter.write_dl(list(_GOING_ON), col_max=min(40, formatter.width // 2))
         with formatter.section("Options of every verb, before or after it"):
             records = [parameter.get_help_record(ctx) for parameter in self.get_params(ctx)]
             formatter.write_dl([record for record in records if record])
-        formatter.write("\nRUN is an id, the start of one, @last, @last~1, @failed, @waiting, @running or key:KEY.\n")
+        with formatter.indentation():
+            formatter.write("\n")
+            formatter.write_text("RUN is an id, the start of one, @last, @last~1, @failed, @waiting, @running or key:KEY.")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -194,7 +201,10 @@ def _refuse_bytes(arguments: Sequence[str]) -> None:
 
 def _invoke(session: Any, arguments: list[str]) -> int:
     parameters = shared_parameters(session.options)
-    root = Root(name="flow", params=parameters, rich_markup_mode=None, context_settings=_CONTEXT, add_help_option=False)
+    # The session's own streams cannot be asked yet: what decides about them stands in the arguments.
+    width = width_of(sys.stdout, sys.stdout is not None and sys.stdout.isatty(), os.environ)
+    context = {**_CONTEXT, "terminal_width": max(20, width - 2)} if width < NARROWEST_HELP else _CONTEXT
+    root = Root(name="flow", params=parameters, rich_markup_mode=None, context_settings=context, add_help_option=False)
     root.params.insert(0, _version_option())
     if not arguments:
         arguments = ["--help"]

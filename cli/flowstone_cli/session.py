@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from flowstone.clock import SystemClock
 from flowstone.errors import Damaged, FlowError, NotFound, UsageError
-from flowstone_cli.clean import head, one_line
+from flowstone_cli.clean import one_line
 from flowstone_cli.options import Options
 from flowstone_cli.terminal import ReaderGone, Stream, stream
 from flowstone_cli.typed import again
@@ -141,7 +141,7 @@ class Session:
         self._found.append(choice.row.id)
         if choice.echo:
             row = choice.row
-            self._echo(f"{form} is {self.short(row.id)} {row.workflow}, {run_forms.in_words(row, reader)}")
+            self.say(f"{form} is {self.short(row.id)} {row.workflow}, {run_forms.in_words(row, reader)}")
         return choice.row
 
     def follow(self, run_id: str) -> "Iterator[RunRow]":
@@ -284,10 +284,6 @@ class Session:
         from flowstone.identity import present_user, who
 
         return json.dumps(who() | {"user": self.settings.user or present_user()})
-
-    def _echo(self, text: str) -> None:
-        shown = one_line(text)
-        self.say(head(shown, self.err.width, self.err.glyph("…")) if self.err.terminal else shown)
 
     def tell(self, text: str) -> None:
         """Clean text on stderr, also under -q."""

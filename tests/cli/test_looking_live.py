@@ -109,11 +109,11 @@ def test_what_runs_ends_waits_and_is_retried_is_shown_with_its_time():
 def test_a_second_try_says_what_was_wrong_with_the_first():
     run = Journal()
     run.add("step.started", "reserve")
-    run.add("step.failed", "reserve", error={"type": "OSError", "message": "busy"}, final=False, next_attempt_at=run.at)
-    run.add("step.started", "reserve", attempt=2)
+    run.add("step.failed", "reserve", error={"type": "OSError", "message": "busy"}, final=False, next_attempt_at=run.at + 50_000)
+    run.add("step.started", "reserve", attempt=2, after=0.05)
     assert "▸ reserve                      0.0s  try 2 (try 1: OSError: busy)" in run.drawn()
     run.add("step.succeeded", "reserve", after=0.1)
-    assert "✓ reserve                     100ms  try 2" in run.drawn()
+    assert "✓ reserve                     150ms  try 2 (try 1: OSError: busy)" in run.drawn(), "with the wait between them"
 
 
 def test_items_of_a_map_stand_under_one_line_that_counts_them():
@@ -310,7 +310,7 @@ def test_the_view_on_a_real_terminal(screen, columns):
     start = next(number for number, line in enumerate(lines) if line.startswith("quotes "))
     view = lines[start:]
     assert re.fullmatch(r"quotes \w{6} +\d\.\ds   1 done, 2 running", view[0])
-    assert re.fullmatch(r"✓ reserve +<?\d+ms  try 2", view[1])
+    assert re.fullmatch(r"✓ reserve +<?\d+ms  try 2 \(tr.*", view[1])
     assert re.fullmatch(r"▸ quotes  2× +\d\.\ds  2 running", view[2])
     assert view[5].startswith("│ ")
     assert view[6] == "Ctrl-C stops the run, twice at once"

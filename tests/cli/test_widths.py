@@ -1,6 +1,7 @@
 """Drawings fit every window from 20 to 240 columns, with ids whole."""
 
 import io
+import re
 
 import pytest
 
@@ -72,3 +73,34 @@ def test_a_terminal_gets_its_own_width(shared):
     for columns in (20, 40, 80, 140):
         for arguments in (("runs",), ("status", "@last:fails"), ("timeline", "@last:fails")):
             fits(shared.terminal(*arguments, columns=columns, NO_COLOR="1").out, columns)
+
+
+def test_a_narrow_window_loses_nothing_that_one_has_to_know(shared):
+    shown = shared.terminal("status", "@last:gated", columns=40, NO_COLOR="1").out
+    fits(shown, 40)
+    told = " ".join(shown.split())
+    for said in ("expires in 2d00h (", "@last:gated is ", "approve: manager, 2d left", "0 steps done", "by ana"):
+        assert said in told
+    failed = " ".join(shared.terminal("status", "@last:fails", columns=40, NO_COLOR="1").out.split())
+    assert "not retried, workflows/examples.py:" in failed
+    assert "ana on " in shared.terminal("audit", columns=40, NO_COLOR="1").out
+    changed = shared.terminal("diff", "@last:gated@1", "@last:gated", columns=40, NO_COLOR="1").out
+    assert '~ phase\n      "running" → "waiting"\n' in changed or '~ phase        "running" → "waiting"\n' in changed
+    for arguments in (
+        ("doctor",),
+        ("help",),
+        ("help", "run"),
+        ("check",),
+        ("show", "hello"),
+        ("state", "@last:gated", "--at", "2"),
+    ):
+        for line in shared.terminal(*arguments, columns=40, NO_COLOR="1").out.splitlines():
+            assert cells(line) <= 40 or "/" in line or line.startswith("Options of every verb"), line
+
+
+def test_a_command_to_type_can_be_copied_from_the_narrowest_window(shared):
+    for columns in range(20, 81, 4):
+        shown = shared.terminal("status", "@last:gated", columns=columns, NO_COLOR="1").out
+        typed = re.search(r"^  next\s+(flow(?:.*\\\n)*.*)$", shown, re.MULTILINE)
+        assert typed is not None, shown
+        assert re.fullmatch(r"flow approve \w{6} manager", " ".join(typed[1].replace("\\\n", " ").split()))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowstone_cli.clean import left, one_line
+from flowstone_cli.clean import cells, left, one_line
 from flowstone_cli.render.text import line, tsv
 from flowstone_cli.terminal import Stream
 
@@ -15,14 +15,13 @@ def people(entries: Sequence[Entry], stream: Stream, short: Callable[[str, Strea
     """When, what, on which run, who, from where."""
     if not entries:
         return "nothing was done\n"
-    return "".join(
-        line(
-            stream,
-            f"{entry['at'][:19].replace('T', ' ')}Z  {left(one_line(entry['action']), 8)}  {short(entry['run'], stream)}  ",
-            _who(entry),
-        )
-        for entry in entries
-    )
+    made = ""
+    for entry in entries:
+        what = f"{entry['at'][:19].replace('T', ' ')}Z  {left(one_line(entry['action']), 8)}  {short(entry['run'], stream)}"
+        who = one_line(_who(entry))
+        fits = not stream.terminal or cells(f"{what}  {who}") <= stream.width
+        made += line(stream, f"{what}  {who}") if fits else line(stream, what) + line(stream, f"  {who}")
+    return made
 
 
 def piped(entries: Sequence[Entry]) -> str:

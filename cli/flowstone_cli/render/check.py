@@ -26,7 +26,7 @@ def people(document: Document, short: Callable[[str, Stream], str], stream: Stre
     for run in runs:
         word = "succeeded" if run["fits"] else "failed"
         start = f" {short(run['run'], stream)}  {left(one_line(run['workflow']), width)}  "
-        made += line(stream, (stream.glyph(word), word), start, f"{run['status']}, {'fits' if run['fits'] else 'does not fit'}")
+        made += line(stream, (stream.glyph(word), word), start, f"{'fits' if run['fits'] else 'does not fit'}, {run['status']}")
         if not run["fits"]:
             made += field(stream, "differs", _without_run(run), whole=True)
             made += field(stream, "cause", run["cause"], whole=True)

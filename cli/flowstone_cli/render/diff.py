@@ -12,6 +12,8 @@ from flowstone_cli.terminal import Stream
 
 _SIGNS = {"replace": "~", "add": "+", "remove": "-"}
 _WIDEST = 24
+NARROW = 60
+"""Cells of a window below which a value that does not fit beside its path stands under it."""
 _NUMBER = re.compile(r"\d+(?=\])")
 
 Change = dict[str, Any]
@@ -59,7 +61,11 @@ def piped(document: dict[str, Any]) -> str:
 def _line(change: Change, width: int, arrow: str, stream: Stream) -> str:
     before, after = (value_text(json_text.compact(change[name]), stream) for name in ("before", "after"))
     said = {"replace": f"{before} {arrow} {after}", "add": after, "remove": before}[change["op"]]
-    return line(stream, f"{' ' * INDENT}{_SIGNS[change['op']]} {left(one_line(change['path']), width)}  {said}")
+    start = f"{' ' * INDENT}{_SIGNS[change['op']]} "
+    path = one_line(change["path"])
+    if stream.terminal and stream.width < NARROW and cells(f"{start}{left(path, width)}  {said}") > stream.width:
+        return line(stream, f"{start}{path}") + line(stream, f"{' ' * cells(start)}  {said}")
+    return line(stream, f"{start}{left(path, width)}  {said}")
 
 
 def _folded(changes: Iterable[Change]) -> Iterator[Change]:

@@ -45,6 +45,8 @@ class _Row:
     """When the next attempt comes, the sleep ends, the gate expires."""
     error: str = ""
     child: str = ""
+    spent: int = 0
+    """Microseconds of the attempts that failed before this one, and of the waits after them."""
     is_step: bool = False
     """Whether it counts as a step that was done: no gate, no sleep, no undo."""
 
@@ -117,6 +119,7 @@ class Live:
             case Kind.STEP_FAILED:
                 body = event.body()
                 row.error, row.due = error_text(body["error"]), body.get("next_attempt_at")
+                row.spent += 0 if row.due is None else max(0, row.due - row.start_at)
                 self._move(row, "failed" if row.due is None else "retrying", event.at)
                 return self._failed(row, event, stream) if row.due is not None else ""
             case Kind.SLEEP_STARTED:
@@ -287,7 +290,7 @@ class Live:
         if row.status in ("running", "undoing"):
             took = lasting_words(now - row.start_at)
         elif row.end_at is not None and row.status != "retrying":
-            took = duration_words(row.end_at - row.start_at)
+            took = duration_words(row.spent + row.end_at - row.start_at)
         else:
             took = ""
         return _Line(depth, row.status, one_line(label_of(row.key)), took, _note(row, now, stream))
@@ -326,7 +329,7 @@ def _note(row: _Row, now: int, stream: Stream) -> str:
     if row.status in ("failed", "interrupted"):
         return row.error
     tries = f"try {row.attempt}" if row.attempt > 1 else ""
-    if tries and row.error and row.status == "running":
+    if tries and row.error and row.status in ("running", "succeeded"):
         tries += f" (try {row.attempt - 1}: {row.error})"
     return f"{stream.glyph('→')} {row.child[:SHORT]}" if row.child else tries
 

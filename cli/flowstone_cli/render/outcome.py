@@ -190,6 +190,8 @@ def _pair(stream: Stream, label: str, name: str, said: str) -> str:
     """A labelled line of a name and what is said of it, in columns."""
     if stream.spoken:
         return field(stream, label, f"{name}, {said}" if said else name)
+    if stream.terminal and said and cells(one_line(said)) > stream.width - 2 - 9 - 26:
+        return field(stream, label, f"{name}, {said}", whole=True)
     return line(stream, "  " + left(label, 9), left(name, 25), f" {said}" if said else "")
 
 

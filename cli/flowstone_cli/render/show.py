@@ -22,7 +22,9 @@ def people(shown: dict[str, Any], plan: Plan, start: Path, stream: Stream, model
     file = Path(shown["file"])
     place = f"{file.relative_to(start) if file.is_relative_to(start) else file}:{shown['line']}"
     facts = f"   {place}   {count(len(plan.entries), 'step')}, version {shown['version'][:6]}"
-    made = line(stream, one_line(shown["name"]), (facts, "quiet"))
+    name = one_line(shown["name"])
+    fits = not stream.terminal or cells(name + facts) <= stream.width
+    made = line(stream, name, (facts, "quiet")) if fits else line(stream, name) + line(stream, (facts.strip(), "quiet"))
     for paragraph in shown["description"].strip().splitlines():
         made += "".join(line(stream, piece) for piece in wrap(one_line(paragraph), stream.width))
     if model is not None:
@@ -33,7 +35,7 @@ def people(shown: dict[str, Any], plan: Plan, start: Path, stream: Stream, model
         made += "\n" + plan_lines.people(plan, stream)
     made += "\n" + _input(shown["input"], stream)
     command = f"flow run {shown['name']}{schema.example_of(shown['input'])}"
-    return made + field(stream, "try", command, whole=True)
+    return made + field(stream, "try", command, typed=True)
 
 
 def piped(shown: dict[str, Any], plan: Plan) -> str:

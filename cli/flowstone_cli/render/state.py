@@ -14,7 +14,7 @@ from flowstone_cli import json_text
 from flowstone_cli.clean import cells, fit, left, one_line
 from flowstone_cli.render import diff, spoken
 from flowstone_cli.render.rows import Lane, tree
-from flowstone_cli.render.text import Part, instant_words, line, tsv, value_text
+from flowstone_cli.render.text import Part, instant_words, line, told, tsv, value_text
 from flowstone_cli.terminal import Stream
 
 _LABEL = 10
@@ -37,12 +37,14 @@ def people(state: State, workflow: str, run_id: str, events: Sequence[Event], st
     start = f"{workflow} {run_id}"
     rest = f"event {n} of 0..{last}   +{since}   {_doing(state, events)}"
     if stream.terminal and stream.width < 60:
-        made = line(stream, start) + line(stream, rest)
+        doing = _doing(state, events)
+        made = line(stream, start) + line(stream, rest.removesuffix(doing).rstrip()) + told(stream, one_line(doing), indent="")
     else:
         made = line(stream, f"{start}   {rest}")
     if pointer:
         made += _pointer(n, last, events[n], stream) + _way(n, events, stream)
-        made += line(stream, (_moment(state, events), "quiet")) + "\n"
+        moment = told(stream, one_line(_moment(state, events)), indent="")
+        made += "".join(stream.paint(piece, "quiet") + "\n" for piece in moment.splitlines()) + "\n"
     return made + _sections(state, stream)
 
 

@@ -26,8 +26,8 @@ def people(view: RunView, stream: Stream) -> str:
     gap = ", " if stream.spoken else "    "
     started = f"{instant_words(row.created_at)}, {spoken.ago(stream, view.now - row.created_at)}"
     ended = f"{gap}ended {instant_words(row.finished_at)}" if row.finished_at is not None else ""
-    made += field(stream, "started", f"{started} by {row.user}{ended}")
-    made += field(stream, "took", _took(view, stream))
+    made += field(stream, "started", f"{started} by {row.user}{ended}", whole=True)
+    made += field(stream, "took", _took(view, stream), whole=True)
     if row.key is not None:
         made += field(stream, "key", row.key)
     if fork := view.ledger.created.get("fork"):
@@ -37,7 +37,7 @@ def people(view: RunView, stream: Stream) -> str:
     if view.phase is Phase.COMPLETED:
         made += field(stream, "output", value_text(json_text.compact(view.ledger.output), stream))
     if view.phase is Phase.FAILED:
-        made += field(stream, "failed", outcome.facts(view, stream))
+        made += field(stream, "failed", outcome.facts(view, stream), whole=True)
     made += outcome.details(view, stream)
     made += field(stream, "events", f"0 to {row.events - 1}")
     if len(view.versions) > 1:
@@ -45,7 +45,7 @@ def people(view: RunView, stream: Stream) -> str:
         went_on = "".join(f", since event {n} {version[:6]}" for version, n in later)
         made += field(stream, "versions", f"begun under {first[0][:6]}{went_on}", whole=True)
     made += outcome.next_lines(view, stream)
-    made += field(stream, "more", f"flow timeline {view.id}", whole=True)
+    made += field(stream, "more", f"flow timeline {view.id}", typed=True)
     steps = [step for step in view.document["steps"] if step["kind"] != "state"]
     return made + ("\n" + _steps(steps, view, stream) + _unvisited(view, stream) if steps or view.unvisited else "")
 

@@ -44,8 +44,11 @@ def field(stream: Stream, label: str, text: str, word: str = "", *, whole: bool 
         return f"{said}\n" if typed else told(stream, said, indent="")
     if typed:
         room = stream.width - INDENT - LABEL if stream.terminal else 1_000_000
-        pieces = enumerate(wrap_command(one_line(text), room))
-        return "".join(f"{' ' * INDENT}{left('' if number else label, LABEL)}{piece}\n" for number, piece in pieces)
+        pieces = wrap_command(one_line(text), room)
+        if max(map(cells, pieces)) > room:  # under its label there is more room
+            under = wrap_command(one_line(text), stream.width - 2 * INDENT)
+            return line(stream, " " * INDENT + label) + "".join(f"{' ' * 2 * INDENT}{piece}\n" for piece in under)
+        return "".join(f"{' ' * INDENT}{left(label if not n else '', LABEL)}{piece}\n" for n, piece in enumerate(pieces))
     if not whole:
         return line(stream, " " * INDENT + left(label, LABEL), (text, word))
     width = stream.width if stream.terminal else 1_000_000
