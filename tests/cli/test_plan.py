@@ -167,3 +167,22 @@ def test_a_chart_is_refused_in_another_form_than_mermaid(shared) -> None:
     for arguments in (("--graph", "dot"), ("--graph", "mermaid", "--json"), ("--graph", "mermaid", "--schema")):
         refused = shared.flow("show", "gated", *arguments)
         assert (refused.code, refused.out) == (2, "")
+
+
+def test_a_name_that_only_the_run_knows_is_drawn_in_ascii_too(project):
+    (project.root / "workflows" / "boxes.py").write_text(
+        """
+from flowstone import Flow, workflow
+
+def pack() -> None: ...
+
+@workflow
+async def boxes(flow: Flow, count: int) -> None:
+    for number in range(count):
+        await flow.do(f"pack {number}", pack)
+"""
+    )
+    shown = project.terminal("show", "boxes", "--ascii", NO_COLOR="1").out
+    assert "pack {~}" in shown
+    assert shown.isascii()
+    assert "pack {…}" in project.terminal("show", "boxes", NO_COLOR="1").out

@@ -156,7 +156,7 @@ def test_notes_say_what_is_worth_saying():
     assert note(Journal().claimed().step("pay").step_failed("pay").failed("pay")) == "pay: CardDeclined"
     assert note(Journal().claimed().failed()) == "CardDeclined"
     assert note(Journal().claimed().sleep("nap", 3 * DAY + 22 * HOUR), owner=None) == "timer, due in 3d22h"
-    assert note(Journal().claimed().step("a").step_failed("a", next_in=12 * SECOND), owner=None) == "a, attempt 2 in 12.0s"
+    assert note(Journal().claimed().step("a").step_failed("a", next_in=12 * SECOND), owner=None) == "a, attempt 2 due in 12.0s"
     assert note(Journal().claimed().gate("a/b", key="approve:a%2Fb", expiry=3 * DAY).suspended()) == "approve: a/b, 3d left"
     assert note(Journal().claimed().suspended("STOPPED")) == "stopped"
     assert note(Journal().claimed().completed()) == ""

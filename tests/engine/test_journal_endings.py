@@ -126,7 +126,7 @@ def test_an_undo_that_is_going_on_is_told_on_its_step(runs: Runs) -> None:
 def test_an_undo_between_two_attempts_tells_when_the_next_is_due(runs: Runs) -> None:
     run = runs.run("shop", broken=("pay", "release"))
     assert (document(runs, run)["phase"], steps(runs, run)["reserve right"]["undone"]) == ("retrying", "retrying")
-    assert note(runs, run) == "undo reserve right, attempt 2 in 100ms"
+    assert note(runs, run) == "undo reserve right, attempt 2 due in 100ms"
     assert document(runs, run)["next"] == f"flow resume {run} --wait"
 
 

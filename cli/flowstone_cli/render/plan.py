@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from flowstone.journal.plan import Block, Entry, Exit, Node, Plan, Planned, holds_operation
+from flowstone.journal.plan import HOLE, Block, Entry, Exit, Node, Plan, Planned, holds_operation
 from flowstone_cli.clean import cells, fit, head, left, one_line, right
 from flowstone_cli.render.text import line, tsv, wrap
 from flowstone_cli.terminal import Stream
@@ -30,6 +30,7 @@ class _Row(NamedTuple):
 def people(plan: Plan, stream: Stream) -> str:
     """One line per operation, and one per condition or loop that holds for several."""
     rows = [*_rows(plan.body, 0, [], stream.glyph("…"))]
+    dots = stream.glyph("…")
     digits = max(2, len(str(sum(row.operation for row in rows))))
     widest = min(_WIDEST_NAME, max(8, stream.width // 2 - digits - 2))
     names = max((min(widest, 2 * row.depth + cells(row.name)) for row in rows if row.operation), default=0)
@@ -41,7 +42,7 @@ def people(plan: Plan, stream: Stream) -> str:
             made += line(stream, " " * (digits + 2) + indent, (row.name, "quiet"))
             continue
         number += 1
-        name = fit(indent + row.name, max(names, 2 * row.depth + 4), stream.glyph("…"))
+        name = fit(indent + row.name.replace(HOLE, f"{{{dots}}}"), max(names, 2 * row.depth + 4), stream.glyph("…"))
         start = f"{right(str(number), digits)}  {left(name, names)}  "
         whole = f"{left(row.facts, facts)}  {row.undo}" if row.undo else row.facts
         room = stream.width - cells(start)

@@ -8,7 +8,7 @@ from flowstone.journal.words import ago_words, took_words
 from flowstone.ports import RunRow
 from flowstone_cli.clean import cells, fit, left, one_line, right
 from flowstone_cli.render import spoken
-from flowstone_cli.render.text import line, tsv
+from flowstone_cli.render.text import count, line, tsv
 from flowstone_cli.terminal import Stream
 
 Listed = dict[str, Any]
@@ -49,7 +49,7 @@ def people(listed: Sequence[Listed], rows: Sequence[RunRow], stream: Stream, *, 
     for index, one in enumerate(listed):
         texts = "  ".join(_cell(column.texts[index], column, stream) for column in columns)
         made += line(stream, (stream.glyph(one["phase"]), one["phase"]), f"  {texts}")
-    return made + line(stream, (f"{len(listed):,} of {total:,} runs", "quiet"))
+    return made + line(stream, (f"{len(listed):,} of {count(total, 'run')}", "quiet"))
 
 
 def piped(listed: Sequence[Listed], rows: Sequence[RunRow]) -> str:

@@ -140,7 +140,7 @@ def wait_note(wait: Wait, now: int, ledger: Ledger | None = None) -> str:
     if kind == "sleep":
         return f"timer, due {due_words(wait['wake_at'] - now)}"
     if kind == "retry":
-        return f"{label_of(wait['step'])}, attempt {wait['round']} {due_words(wait['wake_at'] - now)}"
+        return f"{label_of(wait['step'])}, attempt {wait['round']} due {due_words(wait['wake_at'] - now)}"
     words = "stopped" if kind == "suspend" and wait["step"] is None else _verb(kind, reason)
     if said := _said_of(wait, ledger):
         return f"{words}, {said}"
