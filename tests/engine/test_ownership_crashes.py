@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -29,14 +30,28 @@ spec = importlib.util.spec_from_file_location("crashes", sys.argv[1])
 crashes = importlib.util.module_from_spec(spec)
 sys.modules["crashes"] = crashes
 spec.loader.exec_module(crashes)
-crashes.go_on(Path(sys.argv[2]), sys.argv[3])
+crashes.go_on(Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), float(sys.argv[5]))
 """
+
+
+NOTED: list[str] = []
+LIFE = [0, 0.0]
+"""After so many effects of its own a process has so many seconds to live; 0: without end."""
 
 
 def note(folder: Path, line: str) -> None:
     """An effect in the outside world, in a file of its own."""
     with (folder / "effects").open("a") as file:
         file.write(line + "\n")
+    NOTED.append(line)
+    if len(NOTED) == LIFE[0]:
+        threading.Thread(target=die, daemon=True).start()
+
+
+def die() -> None:
+    """By itself, so that it dies in the middle of its work however slow the test is."""
+    threading.Event().wait(LIFE[1])
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 async def effect(folder: str, number: int) -> int:
@@ -61,8 +76,9 @@ def observe(folder: Path, events: Any) -> None:
             note(folder, f"told {event.step}")
 
 
-def go_on(folder: Path, run_id: str) -> None:
-    """What a process does: take the run up and bring it to its end."""
+def go_on(folder: Path, run_id: str, effects: int, seconds: float) -> None:
+    """What a process does: take the run up and bring it to its end, unless it dies before."""
+    LIFE[:] = effects, seconds
     engine = Throwaway(folder, crashing, clock=SystemClock())
     engine.observers.append(lambda events: observe(folder, events))
     engine.drive(run_id, park_after=None)
@@ -81,24 +97,16 @@ def test_killed_at_random_points_a_run_ends_with_every_told_result_computed_once
     starter.vanish()
     kills = 0
     for _ in range(40):
-        process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, __file__, str(tmp_path), run_id],
+        life = [str(chance.randint(1, 9)), str(chance.uniform(0, 0.004))] if kills < 6 else ["0", "0"]
+        ended = subprocess.run(
+            [sys.executable, "-c", PROGRAM, __file__, str(tmp_path), run_id, *life],
             env={**os.environ, "PYTHONPATH": f"{ROOT / 'engine'}{os.pathsep}{ROOT / 'tests'}"},
-            stderr=subprocess.PIPE,
+            capture_output=True,
             text=True,
+            timeout=60,
         )
-        try:
-            # Wait for a random number of effects, not of seconds: the kill then falls into the work on any machine.
-            aim = len(effects(tmp_path)) + chance.randint(1, 9)
-            while process.poll() is None and len(effects(tmp_path)) < aim:
-                pass
-            if kills < 6 and process.poll() is None:
-                process.send_signal(signal.SIGKILL)
-                kills += 1
-            _, errors = process.communicate(timeout=60)
-        finally:
-            process.kill()
-        assert process.returncode in (0, -signal.SIGKILL), errors
+        assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
+        kills += ended.returncode == -signal.SIGKILL
         reader = Throwaway(tmp_path, crashing, clock=SystemClock())
         row = reader.store.run(run_id)
         reader.close()
