@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import signal
+import threading
 from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, TypeVar
@@ -31,6 +32,10 @@ T = TypeVar("T")
 
 _SIGNALS = {"STOPPED": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGHUP": signal.SIGHUP}
 """Stop code of the engine → the signal that asks for it."""
+
+
+_HELD = 0.5
+"""Seconds after which a signal is told although the loop has not taken it yet."""
 
 
 class Acting:
@@ -158,13 +163,25 @@ class Acting:
             self.progress.end()
             os._exit(128 + number)
         code = next(code for code, one in _SIGNALS.items() if one == number)
+        once, told = threading.Lock(), threading.Event()
+
+        def tell() -> None:
+            if once.acquire(blocking=False):
+                told.set()
+                self._say("stopping: what runs gets 10 seconds; once more to leave at once")
+
+        def stop() -> None:
+            self.engine.stop.set(code)
+            tell()  # not before: who reads it may rely on it
+
         loop = self._onlooker.loop
         try:
             if loop is not None:
-                loop.call_soon_threadsafe(self.engine.stop.set, code)
+                loop.call_soon_threadsafe(stop)
         except RuntimeError:  # the work has ended just now
             return
-        self._say("stopping: what runs gets 10 seconds; once more to leave at once")
+        if not told.wait(_HELD):  # a step holds up the loop
+            tell()
 
     def _running(self) -> list[str]:
         return [label_of(step) for _, step in list(self._output.running)]

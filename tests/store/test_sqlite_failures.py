@@ -158,6 +158,22 @@ def test_a_status_that_nobody_knows_is_a_sentence(made: Path) -> None:
     store.close()
 
 
+def test_a_note_or_output_that_is_nonsense_is_named_and_the_other_notes_are_listed(made: Path) -> None:
+    connection = sqlite3.connect(made)
+    note = "insert into audit (run_id, n, at, action, by) values ('a00000000000', 0, ?, 'run', ?)"
+    connection.executemany(note, [(5, "{"), (2**62, "{}"), (5, '{"user":"ana"}')])
+    piece = "insert into log (run_id, step, attempt, at, stream, text) values ('a00000000000', 's', 1, ?, 'out', 'x')"
+    connection.execute(piece, (2**62,))
+    connection.commit()
+    connection.close()
+    store = SqliteStore(made, SetClock())
+    assert [entry.by for entry in store.audit(None)] == ['{"user":"ana"}']
+    assert "in the audit of run a00000000000 is damaged" in store.left_out["a00000000000"].message
+    with pytest.raises(Damaged, match="of run a00000000000 is damaged: its instant is none"):
+        store.logs("a00000000000")
+    store.close()
+
+
 def test_a_closed_store_says_so(made: Path) -> None:
     store = SqliteStore(made, SetClock())
     store.close()

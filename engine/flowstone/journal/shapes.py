@@ -57,6 +57,7 @@ _OBJECTS = {
     "wire": "type: text, user: text, host: text?~, parent_run: text?~, parent_step: text?~",
     "fork": "run: text, step: text, n: count~",
     "by": "user: text?, uid: whole?~, host: text?~, tty: text?~, sudo_user: text?~",
+    "by-of-note": "user: text?~, uid: whole?~, host: text?~, tty: text?~, sudo_user: text?~",
     "error": "type: text, message: text, code: text?~, step: text?~, trace: text?~, site: text?~, child: child?~, "
     "module: text?~, mro: texts?~, data: any~, heals: flag~, notes: texts~, attempts: count?~, undo: undo?~",
     "child": "run: text, step: text?",
@@ -83,7 +84,8 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value < _MOST
 
 
-def _is_instant(value: Any) -> bool:
+def is_instant(value: Any) -> bool:
+    """Whether it is a number of microseconds that can be written as an instant."""
     return type(value) is int and 0 <= value <= LATEST
 
 
@@ -101,7 +103,7 @@ _TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "flag": (lambda value: type(value) is bool, "true or false"),
     "whole": (_is_whole, "a whole number"),
     "count": (_is_count, "a count"),
-    "instant": (_is_instant, "an instant"),
+    "instant": (is_instant, "an instant"),
     "texts": (_list_of(_is_text), "a list of texts"),
     "counts": (_list_of(_is_count), "a list of counts"),
     "objects": (_list_of(_is_object), "a list of objects"),
@@ -178,9 +180,9 @@ _parsed = json.JSONDecoder(parse_float=_finite, parse_constant=_finite).decode
 
 def wrong_in_row(row: RunFacts) -> str | None:
     """What in the columns of a run's row is nonsense; None if nothing is. Cheap: it is asked of every row that is read."""
-    if not (_is_instant(row.created_at) and _is_instant(row.updated_at)):
+    if not (is_instant(row.created_at) and is_instant(row.updated_at)):
         return "created_at or updated_at is no instant"
-    if row.finished_at is not None and not _is_instant(row.finished_at):
+    if row.finished_at is not None and not is_instant(row.finished_at):
         return "finished_at is no instant"
     if not all(map(_is_count, (row.mail, row.events, row.steps, row.done))):
         return "mail, events, steps or done is no count"
@@ -189,6 +191,13 @@ def wrong_in_row(row: RunFacts) -> str | None:
     if row.error is not None and _wrong_in_text(row.error, "error-of-row"):
         return "error is not the error of a run"
     return None
+
+
+def wrong_in_note(at: int, by: str) -> str | None:
+    """What in a note of the audit is nonsense; None if nothing is."""
+    if not is_instant(at):
+        return "its instant is none"
+    return _wrong_in_text(by, "by-of-note")
 
 
 def _are_waits(text: str) -> bool:

@@ -7,7 +7,7 @@ from zlib import crc32
 
 from flowstone.errors import Damaged
 from flowstone.journal.events import Draft, Event
-from flowstone.journal.shapes import wrong_in_row
+from flowstone.journal.shapes import is_instant, wrong_in_note, wrong_in_row
 from flowstone.journal.states import Status
 from flowstone.ports import AuditEntry, LogPiece, RunRow, Source
 
@@ -75,9 +75,11 @@ def numbered(drafts: Sequence[Draft], first: int, now: int) -> list[Event]:
     return [Event(first + i, now, draft.kind.value, draft.step, draft.attempt, draft.text) for i, draft in enumerate(drafts)]
 
 
-def log_piece(row: Row) -> tuple[int, LogPiece]:
-    """A piece of output with its row id."""
+def log_piece(run_id: str, row: Row) -> tuple[int, LogPiece]:
+    """A piece of output with its row id. Raises Damaged if its instant is none."""
     id_, step, attempt, at, stream, text = row
+    if not is_instant(at):
+        raise Damaged(run_id, f"output {id_} of run {run_id} is damaged: its instant is none", hint="flow doctor")
     return id_, LogPiece(step=step, attempt=attempt, at=at, stream=stream, text=text)
 
 
@@ -88,8 +90,11 @@ def log_row(run_id: str, piece: LogPiece) -> Row:
 
 
 def audit_entry(row: Row) -> AuditEntry:
-    """An audit note as it was written."""
+    """An audit note as it was written. Raises Damaged if it is nonsense."""
     run_id, n, at, action, by = row
+    wrong = wrong_in_note(at, by)
+    if wrong is not None:
+        raise Damaged(run_id, f"a note ({action}) in the audit of run {run_id} is damaged: {wrong}", hint="flow doctor")
     return AuditEntry(run_id=run_id, n=n, at=at, action=action, by=by)
 
 

@@ -3,11 +3,11 @@
 import json
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, TypeVar
 
 from flowstone.clock import Clock
 from flowstone.errors import CannotCreate, Damaged, FlowError, LostOwnership, NotFound, TryAgain
@@ -21,6 +21,8 @@ from flowstone.storage.sqlite.failures import making_in_words
 from flowstone.storage.sqlite.opening import BUSY_SECONDS, Mode
 from flowstone.storage.sqlite.paths import beside, make_private_file, resolved, sync_folder
 from flowstone.storage.sqlite.write_lock import Notice
+
+T = TypeVar("T")
 
 SHORTEST_PREFIX = 6
 _REMEMBERED = 50
@@ -48,7 +50,7 @@ class SqliteStore:
         self.read: deque[str] = deque(maxlen=_REMEMBERED)
         """The runs whose journals were read last: where to look when something makes no sense."""
         self.left_out: dict[str, Damaged] = {}
-        """The runs whose rows make no sense, which were therefore not listed, and why."""
+        """The runs of which something makes no sense that was therefore not listed, and what."""
         self._clock = clock
         self._database = Database(self.path, mode, timeout, notice)
 
@@ -247,15 +249,7 @@ class SqliteStore:
         """Runs that fit, newest first; those whose rows are nonsense are in `left_out`. Raises Damaged if there are no others."""
         statement, values = statements.runs(wanted)
         values |= {"ownable": Status.RUNNING.value, "limit": -1 if limit is None else limit, "offset": offset}
-        found, damaged = [], None
-        for row in self._database.rows(statement, values):
-            try:
-                found.append(rows.run_row(row))
-            except Damaged as error:
-                self.left_out[error.run] = damaged = error
-        if damaged is not None and not found:
-            raise damaged
-        return found
+        return self._sound(rows.run_row, self._database.rows(statement, values))
 
     def count(self, wanted: Filter) -> int:
         """How many runs fit."""
@@ -289,7 +283,8 @@ class SqliteStore:
     def logs(self, run_id: str, *, step: str | None = None, after: int = 0) -> list[tuple[int, LogPiece]]:
         """Recorded output with its row ids, in the order written."""
         statement = statements.LOGS if step is None else statements.LOGS_OF_STEP
-        return [rows.log_piece(row) for row in self._database.rows(statement, {"id": run_id, "step": step, "after": after})]
+        found = self._database.rows(statement, {"id": run_id, "step": step, "after": after})
+        return [rows.log_piece(run_id, row) for row in found]
 
     def source(self, version: str) -> Source | None:
         """The stored source of a version."""
@@ -297,14 +292,26 @@ class SqliteStore:
         return rows.source(found[0]) if found else None
 
     def audit(self, run_id: str | None, *, limit: int | None = None) -> list[AuditEntry]:
-        """Who did what by hand on a run (None: on any), newest first."""
+        """Who did what by hand on a run (None: on any), newest first; for what is nonsense see `runs`."""
         statement = statements.AUDIT if run_id is None else statements.AUDIT_OF_RUN
         found = self._database.rows(statement, {"id": run_id, "limit": -1 if limit is None else limit})
-        return [rows.audit_entry(row) for row in found]
+        return self._sound(rows.audit_entry, found)
 
     def close(self) -> None:
         """Close; idempotent."""
         self._database.close()
+
+    def _sound(self, make: Callable[[rows.Row], T], found: Sequence[rows.Row]) -> list[T]:
+        sound: list[T] = []
+        damaged = None
+        for row in found:
+            try:
+                sound.append(make(row))
+            except Damaged as error:
+                self.left_out[error.run] = damaged = error
+        if damaged is not None and not sound:
+            raise damaged
+        return sound
 
     def _write_events(self, run_id: str, events: Sequence[Event]) -> None:
         if events:
