@@ -59,7 +59,8 @@ def test_a_command_that_acted_gives_the_run_whatever_its_code(told, code, argume
 
 def test_settings_that_are_wrong_are_78(told):
     (told.root / "flow.toml").write_text("retires = 2\n")
-    assert "retries" in refusal(told.flow("runs", "--json"), 78)["hint"]
+    refused = refusal(told.flow("runs", "--json"), 78)
+    assert ('did you mean "retries"?' in refused["message"], refused["hint"]) == (True, "flow help environment")
 
 
 def test_an_answer_of_another_kind_is_75_and_a_wait_that_is_too_long_124(told):
