@@ -175,9 +175,11 @@ class Acting:
             tell()  # not before: who reads it may rely on it
 
         loop = self._onlooker.loop
+        if loop is None:  # nothing waits to be woken yet: the work stops as it begins
+            stop()
+            return
         try:
-            if loop is not None:
-                loop.call_soon_threadsafe(stop)
+            loop.call_soon_threadsafe(stop)
         except RuntimeError:  # the work has ended just now
             return
         if not told.wait(_HELD):  # a step holds up the loop
