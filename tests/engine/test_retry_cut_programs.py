@@ -18,6 +18,7 @@ from flowstone.journal.ledger import Ledger
 from flowstone.journal.operations import Operation
 from flowstone.journal.states import Status
 from flowstone.testing.throwaway import Throwaway
+from support.effects import BROKEN, EFFECTS, forget, work
 from support.engines import Make, output_of, to_the_end
 from support.programs import Node, program
 
@@ -152,27 +153,14 @@ def test_a_program_that_failed_and_was_retried_ends_as_if_it_had_not_failed(tmp_
 
 # by hand
 
-RAN: list[str] = []
-BROKEN: set[str] = set()
-
 
 @pytest.fixture(autouse=True)
 def _nothing_done() -> None:
-    RAN.clear()
-    BROKEN.clear()
-
-
-async def work(name: str, turns: int = 0) -> str:
-    for _ in range(turns):
-        await asyncio.sleep(0)
-    RAN.append(name)
-    if name in BROKEN:
-        raise ValueError(f"{name} is broken")
-    return name.upper()
+    forget()
 
 
 def retried(engine: Throwaway, run_id: str, step: str | None = None) -> Any:
-    RAN.append("|")
+    EFFECTS.append("|")
     BROKEN.clear()
     engine.engine.retry(run_id, step)
     return output_of(engine, to_the_end(engine, run_id))
@@ -190,7 +178,7 @@ def test_what_was_asked_for_before_and_succeeded_later_keeps_its_result(make: Ma
     BROKEN.add("bad")
     engine = make(body)
     assert retried(engine, engine.run("body").id) == ["SLOW", "BAD"]
-    assert RAN == ["first", "slow", "bad", "|", "bad"]
+    assert EFFECTS == ["first", "slow", "bad", "|", "bad"]
 
 
 def test_gates_and_sleeps_that_the_failure_closed_are_opened_again(make: Make) -> None:
@@ -259,11 +247,11 @@ def test_a_handler_of_a_step_that_is_tried_again_runs_again_if_it_fails_again(ma
     row = engine.run("body")
     engine.engine.retry(row.id)
     assert engine.drive(row.id).status is Status.FAILED
-    assert RAN == ["bad", "told", "bad", "told"]
+    assert EFFECTS == ["bad", "told", "bad", "told"]
 
 
 def tell(_: Any) -> None:
-    RAN.append("told")
+    EFFECTS.append("told")
 
 
 def test_a_failure_that_the_body_handled_is_kept(make: Make) -> None:
@@ -278,7 +266,7 @@ def test_a_failure_that_the_body_handled_is_kept(make: Make) -> None:
     BROKEN.update({"handled", "bad"})
     engine = make(body)
     assert retried(engine, engine.run("body").id) == "BAD"
-    assert RAN == ["handled", "instead", "bad", "|", "bad"]
+    assert EFFECTS == ["handled", "instead", "bad", "|", "bad"]
 
 
 def test_from_an_earlier_step_everything_after_it_runs_again(make: Make) -> None:
@@ -291,7 +279,7 @@ def test_from_an_earlier_step_everything_after_it_runs_again(make: Make) -> None
     BROKEN.add("bad")
     engine = make(body)
     assert retried(engine, engine.run("body").id, "two") == "BAD"
-    assert RAN == ["one", "two", "three", "bad", "|", "two", "three", "bad"]
+    assert EFFECTS == ["one", "two", "three", "bad", "|", "two", "three", "bad"]
 
 
 def test_a_step_that_was_not_reached_cannot_be_retried_from(make: Make) -> None:
@@ -319,11 +307,11 @@ def test_a_loser_that_was_undone_is_run_again(make: Make) -> None:
     engine = make(body)
     row = engine.run("body")
     assert row.status is Status.FAILED
-    assert RAN == ["bad", "slow", "unslow"]
+    assert EFFECTS == ["bad", "slow", "unslow"]
 
 
 def unwork(done: Any) -> None:
-    RAN.append(f"un{done.args[0]}")
+    EFFECTS.append(f"un{done.args[0]}")
 
 
 def test_a_retry_repeats_no_item_of_a_limited_map_that_had_succeeded(make: Make) -> None:
@@ -334,11 +322,11 @@ def test_a_retry_repeats_no_item_of_a_limited_map_that_had_succeeded(make: Make)
     BROKEN.add("bad")
     engine = make(body)
     assert retried(engine, engine.run("body").id) == ["BAD", "A", "B", "C"]
-    assert RAN == ["a", "b", "c", "bad", "|", "bad"]
+    assert EFFECTS == ["a", "b", "c", "bad", "|", "bad"]
 
 
 async def work_item(name: str) -> str:
-    while name == "bad" and "c" not in RAN:
+    while name == "bad" and "c" not in EFFECTS:
         await asyncio.sleep(0)
     return await work(name)
 
@@ -355,7 +343,7 @@ def test_what_the_body_did_because_of_the_failure_is_not_kept(make: Make) -> Non
     BROKEN.add("bad")
     engine = make(body)
     assert retried(engine, engine.run("body").id) == "BAD"
-    assert RAN == ["bad", "mourn", "|", "bad"]
+    assert EFFECTS == ["bad", "mourn", "|", "bad"]
 
 
 def test_what_one_branch_did_while_the_step_of_another_was_failing_is_kept(make: Make) -> None:
@@ -372,7 +360,7 @@ def test_what_one_branch_did_while_the_step_of_another_was_failing_is_kept(make:
     engine = make(body)
     row = engine.run("body")
     assert retried(engine, row.id) == [["ONE", "C", "1"], "BAD", "AFTER"]
-    assert RAN == ["one", "c", "bad", "|", "bad", "after"]
+    assert EFFECTS == ["one", "c", "bad", "|", "bad", "after"]
     engine.engine.check(row.id)
 
 
@@ -389,7 +377,7 @@ def test_all_failures_of_a_group_are_tried_again_at_once(make: Make) -> None:
     BROKEN.update({"first", "bad", "c"})
     engine = make(body)
     assert retried(engine, engine.run("body").id) == ["BAD", "FINE", "FIRST", "C"]
-    before, after = RAN[: RAN.index("|")], RAN[RAN.index("|") + 1 :]
+    before, after = EFFECTS[: EFFECTS.index("|")], EFFECTS[EFFECTS.index("|") + 1 :]
     assert sorted(before) == ["bad", "c", "fine", "first"]
     assert sorted(after) == ["bad", "c", "first"]
 
@@ -410,7 +398,7 @@ def test_a_failure_that_the_body_wrapped_in_its_own_error_is_tried_again(make: M
     assert error is not None
     assert (error["type"], error["message"], error["step"]) == ("RuntimeError", "no luck", "bad")
     assert retried(engine, row.id) == "BAD"
-    assert RAN == ["fine", "bad", "|", "bad"]
+    assert EFFECTS == ["fine", "bad", "|", "bad"]
 
 
 def test_an_error_of_the_bodys_own_keeps_everything(make: Make) -> None:
@@ -420,11 +408,11 @@ def test_an_error_of_the_bodys_own_keeps_everything(make: Make) -> None:
             await flow.do("bad", work, "bad")
         except StepFailed:
             await flow.do("instead", work, "instead")
-            if "|" not in RAN:
+            if "|" not in EFFECTS:
                 raise RuntimeError("a fault of the body") from None
         return "mended"
 
     BROKEN.add("bad")
     engine = make(body)
     assert retried(engine, engine.run("body").id) == "mended"
-    assert RAN == ["bad", "instead", "|"]
+    assert EFFECTS == ["bad", "instead", "|"]
